@@ -1,0 +1,32 @@
+"""adk-airflow: run Google ADK workflows on a schedule, as Apache Airflow DAGs.
+
+The public names are imported on first use (PEP 562), so ``import adk_airflow`` costs nothing when a DAG file is parsed.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from adk_airflow.dag import AdkDag, AdkTaskGroup
+    from adk_airflow.operators.workflow import AdkWorkflowOperator
+    from adk_airflow.translator import Plan, plan_workflow
+
+__version__ = "0.1.0"
+
+__all__ = ["AdkDag", "AdkTaskGroup", "AdkWorkflowOperator", "Plan", "__version__", "plan_workflow"]
+
+_HOME = {
+    "AdkDag": "adk_airflow.dag",
+    "AdkTaskGroup": "adk_airflow.dag",
+    "AdkWorkflowOperator": "adk_airflow.operators.workflow",
+    "Plan": "adk_airflow.translator",
+    "plan_workflow": "adk_airflow.translator",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'adk_airflow' has no attribute {name!r}")

@@ -1,0 +1,130 @@
+"""``AdkDag`` and ``AdkTaskGroup``: an ADK workflow as a whole DAG, or as a task group in one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from airflow.sdk import DAG, Param, TaskGroup
+
+from adk_airflow.runtime import source as sources
+from adk_airflow.translator import Plan
+from adk_airflow.translator.build import build
+from adk_airflow.translator.graph import read_graph
+from adk_airflow.translator.rules import make_plan
+
+
+class AdkDag(DAG):
+    """A DAG made of an unchanged ADK workflow.
+
+    The run's ``params["input"]`` (text, or data that becomes JSON text) is the user message; every other param is a key
+    of the initial session state, so a node's function takes it as a parameter by that name. Each node also finds the run
+    in ``ctx.state``: ``airflow:dag_id``, ``airflow:run_id``, ``airflow:logical_date``, ``airflow:data_interval_start`` and
+    ``airflow:data_interval_end`` (ISO 8601 or None).
+
+    Args:
+        workflow: A Workflow, an App around one, a function that returns either, or ``"package.module:attribute"``. With a
+            string, a workflow that google-adk refuses becomes an import error that names it.
+        dag_id: The DAG's id; the workflow's name if not given.
+        mode: ``"tasks"``: a task per node. ``"embedded"``: the whole workflow in one task, loops and all.
+        nodes: Per node name, any operator argument (``pool``, ``queue``, ``executor``, ``retries``, ...); for a parallel worker
+            also ``mode`` (``"mapped"`` or ``"embedded"``) and ``batch_size`` (items per mapped task).
+        **kwargs: Every argument of ``airflow.sdk.DAG``.
+
+    Attributes:
+        plan: What the workflow became.
+
+    Raises:
+        WorkflowLoadError: There is no such workflow or google-adk refuses it.
+        UnsupportedWorkflowError: It cannot become tasks; the message says what to do.
+        NodeOverrideError: ``nodes`` names an unknown node or asks for something it cannot do.
+    """
+
+    def __init__(
+        self,
+        workflow: Any,
+        dag_id: str | None = None,
+        *,
+        mode: str = "tasks",
+        nodes: Mapping[str, Mapping[str, Any]] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        found = _load(workflow)
+        plan = make_plan(read_graph(found), mode=mode, nodes=nodes or {})
+        dag_id = dag_id or found.workflow.name
+        params = dict(kwargs.pop("params", None) or {})
+        params.setdefault("input", _input_param())
+        if plan.max_active_tasks is not None:
+            kwargs.setdefault("max_active_tasks", plan.max_active_tasks)
+        kwargs.setdefault("description", found.workflow.description or f"ADK workflow {found.workflow.name}")
+        kwargs.setdefault("doc_md", describe(plan))
+        super().__init__(dag_id, params=params, **kwargs)
+        self.plan = plan
+        with self:
+            built = build(plan, _reference(workflow, dag_id))
+        self.add_result(built.result.output)
+
+
+class AdkTaskGroup(TaskGroup):
+    """A task group made of an unchanged ADK workflow, beside any other tasks of a DAG.
+
+    Args:
+        workflow: As for ``AdkDag``.
+        group_id: The group's id; the workflow's name if not given.
+        input: The user's input: text, data, or the output of an upstream task (``task.output``).
+        state: The initial session state, templated; an upstream task's output is allowed as a value.
+        mode: As for ``AdkDag``.
+        nodes: As for ``AdkDag``.
+        **kwargs: Every argument of ``airflow.sdk.TaskGroup``.
+
+    Attributes:
+        plan: What the workflow became.
+        output: The workflow's output, for downstream tasks.
+    """
+
+    def __init__(
+        self,
+        workflow: Any,
+        group_id: str | None = None,
+        *,
+        input: Any = "",
+        state: dict[str, Any] | None = None,
+        mode: str = "tasks",
+        nodes: Mapping[str, Mapping[str, Any]] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        found = _load(workflow)
+        plan = make_plan(read_graph(found), mode=mode, nodes=nodes or {})
+        kwargs.setdefault("tooltip", found.workflow.description or f"ADK workflow {found.workflow.name}")
+        super().__init__(group_id or found.workflow.name, **kwargs)
+        self.plan = plan
+        full_id = str(self.group_id)
+        with self:
+            reference = _reference(workflow, f"{self.dag.dag_id}/{full_id}")
+            start = {"input": input, "state": state or {}}
+            built = build(plan, reference, prefix=f"{full_id}." if self.prefix_group_id else "", start=start)
+        self.output = built.result.output
+
+
+def describe(plan: Plan) -> str:
+    """The plan as the DAG's documentation: which node became which task."""
+    lines = [f"ADK workflow **{plan.workflow}**" + (f": {plan.description}" if plan.description else "")]
+    lines += ["", "| ADK node | kind | Airflow task |", "|---|---|---|"]
+    lines += [f"| {task.node} | {task.node_kind} | `{task.task_id}` |" for task in plan.tasks]
+    if plan.warnings:
+        lines += ["", "What can differ from one ADK process:", "", *(f"* {text}" for text in plan.warnings)]
+    return "\n".join(lines)
+
+
+def _load(workflow: Any) -> sources.Source:
+    if isinstance(workflow, str):
+        return sources.load(workflow)
+    return sources.resolve(workflow, described_as=str(getattr(workflow, "name", workflow)))
+
+
+def _reference(workflow: Any, key: str) -> str:
+    return workflow if isinstance(workflow, str) else sources.register(key, workflow)
+
+
+def _input_param() -> Param:
+    return Param("", type=["string", "null"], title="Input", description="The user message that starts the workflow.")

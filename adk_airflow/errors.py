@@ -1,0 +1,34 @@
+"""Every error that adk-airflow itself raises.
+
+Errors of a user's own nodes are never wrapped: the exception that a node raised in ADK is the one that Airflow shows.
+"""
+
+from __future__ import annotations
+
+
+class AdkAirflowError(Exception):
+    """Base class of the errors below; each message names the workflow, the node and what to do."""
+
+
+class WorkflowLoadError(AdkAirflowError):
+    """The object or ``module:attribute`` given is no workflow, cannot be imported, or google-adk refuses it."""
+
+
+class UnsupportedWorkflowError(AdkAirflowError):
+    """google-adk accepts the workflow, but it cannot become Airflow tasks as asked."""
+
+
+class NodeOverrideError(AdkAirflowError, ValueError):
+    """Per-node arguments name a node that the workflow does not have, or ask for something a node cannot do."""
+
+
+class ValueNotTransferableError(AdkAirflowError, TypeError):
+    """A node made a value that has no safe JSON form, so no other task could receive it."""
+
+
+class EnvelopeError(AdkAirflowError):
+    """What an upstream task left in XCom is missing, cut short, of another version, or not allowed."""
+
+
+class HumanInputNotSupportedError(AdkAirflowError):
+    """A node asked a person for input, confirmation or credentials while it ran as an Airflow task."""

@@ -1,0 +1,36 @@
+"""What Airflow asks of an installed provider."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def get_provider_info() -> dict[str, Any]:
+    """The provider's name and its configuration section."""
+    return {
+        "package-name": "adk-airflow",
+        "name": "Google ADK workflows",
+        "description": "Run Google ADK workflows as Apache Airflow DAGs.",
+        "config": {
+            "adk_airflow": {
+                "description": "Settings of adk-airflow.",
+                "options": {
+                    "artifacts_uri": {
+                        "description": "Where ADK artifacts are kept: any URI that Airflow's object storage knows,"
+                        " shared by all workers. Empty: the folder adk_artifacts in AIRFLOW_HOME.",
+                        "version_added": "0.1.0",
+                        "type": "string",
+                        "example": "s3://my-bucket/adk_artifacts",
+                        "default": "",
+                    },
+                    "artifacts_conn_id": {
+                        "description": "Airflow connection for artifacts_uri, where it needs one.",
+                        "version_added": "0.1.0",
+                        "type": "string",
+                        "example": "aws_default",
+                        "default": "",
+                    },
+                },
+            }
+        },
+    }

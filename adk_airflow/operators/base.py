@@ -1,0 +1,178 @@
+"""What all operators share: finding the workflow, reading the inbox, leaving the envelope, saying who failed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+
+from adk_airflow.errors import HumanInputNotSupportedError, ValueNotTransferableError
+from adk_airflow.runtime import codec, lineage
+from adk_airflow.runtime.envelope import XCOM_KEY, Envelope
+
+if TYPE_CHECKING:
+    from adk_airflow.runtime.host import HostRun, Run
+    from adk_airflow.runtime.inbox import Inbox, Start
+    from adk_airflow.runtime.source import Source
+
+
+class AdkOperator(BaseOperator):
+    """Base of the operators that stand for (a part of) an ADK workflow.
+
+    Args:
+        workflow: Reference to the workflow: ``package.module:attribute``, or what ``runtime.source.register`` returned.
+        node: Name of the node.
+        starts: START has an edge to the node, so the run's input and initial state enter here.
+        input: The user's input where ``starts``: text or JSON data. None: the run's ``params["input"]``. Templated.
+        state: The initial session state where ``starts``. None: the run's other params. Templated.
+    """
+
+    template_fields: Sequence[str] = ("input", "state")
+    ui_color = "#e8f0fe"
+
+    def __init__(
+        self,
+        *,
+        workflow: str,
+        node: str,
+        starts: bool = False,
+        input: Any = None,
+        state: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.workflow = workflow
+        self.node = node
+        self.starts = starts
+        self.input = input
+        self.state = state
+
+    def load(self) -> Source:
+        """Imports the workflow (and google-adk with it)."""
+        from adk_airflow.runtime.source import load
+
+        return load(self.workflow)
+
+    def start(self, context: Mapping[str, Any]) -> Start | None:
+        """What the run gives to this task, None when START has no edge to its node."""
+        from adk_airflow.runtime.airflow_state import initial_state, run_state
+        from adk_airflow.runtime.inbox import Start
+
+        if not self.starts:
+            return None
+        given = context["params"].get("input") if self.input is None else self.input
+        state = initial_state(context) if self.state is None else {**self.state, **run_state(context)}
+        return Start(given, state)
+
+    def make_run(self, context: Mapping[str, Any], source: Source, inbox: Inbox) -> Run:
+        """The ADK side of this Airflow run; its session id is the run's id."""
+        from adk_airflow.runtime.host import Run
+        from adk_airflow.runtime.services import default_artifact_service
+
+        return Run(
+            app=source.app,
+            workflow=source.workflow,
+            session_id=str(context["run_id"]),
+            message=inbox.message,
+            state=inbox.plain_state(),
+            artifact_service=default_artifact_service(),
+            on_event=self._log_event,
+        )
+
+    def _log_event(self, event: Any) -> None:
+        for part in (event.content.parts or []) if event.content else []:
+            if part.text:
+                self.log.info("%s says: %s", event.author, part.text)
+
+    def await_adk(self, work: Awaitable[HostRun]) -> HostRun:
+        """Runs ADK's part to its end on an event loop of its own."""
+
+        async def run() -> HostRun:
+            return await work
+
+        return asyncio.run(run())
+
+    def leave(
+        self,
+        context: Mapping[str, Any],
+        source: Source,
+        inbox: Inbox,
+        result: HostRun,
+        *,
+        items: Sequence[Any] = (),
+    ) -> Envelope:
+        """Leaves the envelope in XCom, also when the node failed, and raises what the node raised.
+
+        Raises:
+            ValueNotTransferableError: An output or a state value has no JSON form.
+            HumanInputNotSupportedError: The node waits for a person.
+            Exception: Whatever the node itself failed with.
+        """
+        name = source.workflow.name
+        for item in inbox.lost:
+            self.log.warning(
+                "Workflow %r: state key %r was written by %s and %s side by side; the value of %s stays.",
+                name, item.key, item.lost, item.kept, item.kept,
+            )  # fmt: skip
+        written = self._written(result, name)
+        envelope = Envelope(
+            task=self._writer(context),
+            workflow=name,
+            node=self.node,
+            message=inbox.message,
+            firings=tuple(result.firings),
+            state=lineage.write(inbox.state, written, self._writer(context)),
+            lost=inbox.lost,
+            items=tuple(items),
+            error=None if result.error is None else (type(result.error).__name__, str(result.error)),
+        )
+        for firing in result.firings:
+            self._encode(firing.output, "its output", name)
+        for item in items:
+            self._encode(item, "its output", name)
+        context["ti"].xcom_push(key=XCOM_KEY, value=envelope.dumps())
+        if result.error is not None:
+            where = result.error_path or self.node
+            self.log.error("Workflow %r, node %r failed (%s): %s", name, self.node, where, _one_line(result.error))
+            raise result.error
+        if result.interrupts:
+            raise HumanInputNotSupportedError(
+                f"workflow {name!r}, node {self.node!r} asks a person for an answer (interrupt {', '.join(result.interrupts)}),"
+                " which an Airflow task cannot wait for yet. Give the answer by params, or run the workflow with ADK."
+            )
+        return envelope
+
+    def _written(self, result: HostRun, workflow: str) -> dict[str, Any]:
+        found = {}
+        for key in sorted(result.written):
+            try:
+                found[key] = self._encode(result.state[key], f"state key {key!r}", workflow)
+            except ValueNotTransferableError:
+                if result.error is None:  # else what the node failed with matters more
+                    raise
+        return found
+
+    def _encode(self, value: Any, what: str, workflow: str) -> Any:
+        try:
+            return codec.encode(value)
+        except ValueNotTransferableError as error:
+            raise ValueNotTransferableError(
+                f"workflow {workflow!r}, node {self.node!r}: {what} cannot travel to another task: {error}"
+            ) from None
+
+    @staticmethod
+    def _writer(context: Mapping[str, Any]) -> str:
+        ti = context["ti"]
+        return str(ti.task_id) if ti.map_index < 0 else f"{ti.task_id}[{ti.map_index}]"
+
+    @staticmethod
+    def plain_output(envelope: Envelope) -> Any:
+        """What people and other tasks see as this task's ``return_value``; None for no output."""
+        has, output = envelope.last_output()
+        return codec.plain(output) if has else None
+
+
+def _one_line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"

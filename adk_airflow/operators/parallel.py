@@ -1,0 +1,183 @@
+"""A parallel worker as three Airflow tasks: ``items`` makes the list, ``run`` is mapped over it, ``collect`` gathers."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from adk_airflow.errors import EnvelopeError
+from adk_airflow.operators.base import AdkOperator
+from adk_airflow.operators.node import AdkGraphOperator
+from adk_airflow.runtime import codec, lineage
+from adk_airflow.runtime.envelope import XCOM_KEY, Envelope, Firing
+
+if TYPE_CHECKING:
+    from adk_airflow.runtime.host import Trigger
+    from adk_airflow.runtime.inbox import Inbox
+    from adk_airflow.runtime.source import Source
+
+LABEL_LENGTH = 60
+
+
+class AdkItemsOperator(AdkGraphOperator):
+    """Makes the list of a parallel worker, as ADK does: a list as it is, anything else as one item.
+
+    Returns a list with one element per mapped task: ``{"label": text for people, "batch": JSON text}``.
+
+    Args:
+        batch_size: Items per mapped task; None: one, or as many as Airflow's ``[core] max_map_length`` asks for.
+    """
+
+    def __init__(self, *, batch_size: int | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.batch_size = batch_size
+
+    def execute(self, context: Any) -> list[dict[str, str]]:
+        """Leaves the triggers in the envelope and returns the list to map over."""
+        from airflow.sdk.configuration import conf
+
+        from adk_airflow.runtime import host
+
+        source = self.load()
+        inbox = self.read_inbox(context, source)
+        node = host.find_node(source.workflow, self.node)
+        try:
+            lists = [host.worker_items(node, trigger.input) for trigger in inbox.triggers]
+        except Exception as error:
+            result = host.HostRun(state=inbox.plain_state(), error=error)
+            self.leave(context, source, inbox, result)
+            raise
+        result = host.HostRun(state=inbox.plain_state())
+        triggers = [[len(items), t.branch, t.sub_branch] for items, t in zip(lists, inbox.triggers, strict=True)]
+        self.leave(context, source, inbox, result, items=triggers)
+        total = sum(map(len, lists))
+        size = self.batch_size or max(1, math.ceil(total / conf.getint("core", "max_map_length")))
+        batches = [
+            [(firing, at, items[at]) for at in range(first, min(first + size, len(items)))]
+            for firing, items in enumerate(lists)
+            for first in range(0, len(items), size)
+        ]
+        self.log.info("%d item(s) in %d task(s)", total, len(batches))
+        return [self._element(batch, source.workflow.name) for batch in batches]
+
+    def _element(self, batch: Sequence[tuple[int, int, Any]], workflow: str) -> dict[str, str]:
+        encoded = [[firing, at, self._encode(value, f"item {at}", workflow)] for firing, at, value in batch]
+        label = item_label(batch[0][2])
+        if len(batch) > 1:
+            label = f"{batch[0][1] + 1}-{batch[-1][1] + 1}: {label}"
+        return {"label": label, "batch": codec.dumps(encoded)}
+
+
+def item_label(value: Any) -> str:
+    """A short text for one item: what its ``label``, ``query``, ``name``, ``title`` or ``id`` says, or the item itself."""
+    if isinstance(value, Mapping):
+        for key in ("label", "query", "question", "name", "title", "id"):
+            if value.get(key):
+                value = value[key]
+                break
+    text = value if isinstance(value, str) else json.dumps(codec.plain(value), ensure_ascii=False)
+    text = " ".join(text[: LABEL_LENGTH * 4].split())
+    return text if len(text) <= LABEL_LENGTH else text[: LABEL_LENGTH - 1] + "…"
+
+
+class AdkItemOperator(AdkOperator):
+    """Runs the items of one mapped task at once, each as ADK's parallel worker would.
+
+    Args:
+        items_task: Full id of the ``items`` task.
+        element: One element of what it returned.
+    """
+
+    template_fields: Sequence[str] = ("input", "state", "element")
+
+    def __init__(self, *, items_task: str, element: Any = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.items_task = items_task
+        self.element = element
+
+    def execute(self, context: Any) -> Any:
+        """Returns the plain output of the item, or the list of them for a batch of several."""
+        from adk_airflow.runtime import host
+
+        context["adk_label"] = self.element["label"]
+        source = self.load()
+        given, inbox = _read_items(context, source, self.items_task)
+        batch = [host.Item(at[0], at[1], codec.decode(at[2])) for at in json.loads(self.element["batch"])]
+        run = self.make_run(context, source, inbox)
+        result = self.await_adk(host.run_items(run, self.node, batch, _triggers(given)))
+        items = [[item.firing, item.index, output] for item, output in zip(batch, result.outputs, strict=True)]
+        self.leave(context, source, inbox, result, items=items)
+        outputs = [codec.plain(output) for output in result.outputs]
+        return outputs[0] if len(outputs) == 1 else outputs
+
+
+class AdkCollectOperator(AdkGraphOperator):
+    """Puts the outputs of all items in the order of the list; an empty list gives an empty list.
+
+    Args:
+        items_task: Full id of the ``items`` task.
+        run_task: Full id of the mapped task.
+    """
+
+    def __init__(self, *, items_task: str, run_task: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.items_task = items_task
+        self.run_task = run_task
+
+    def execute(self, context: Any) -> Any:
+        """Returns the list of plain outputs."""
+        from adk_airflow.runtime import host
+        from adk_airflow.runtime.inbox import Inbox
+
+        source = self.load()
+        given, before = _read_items(context, source, self.items_task)
+        envelopes = self._results(context, expect=sum(size for size, _, _ in given.items))
+        merged = lineage.merge([before.state, *(envelope.state for envelope in envelopes)])
+        inbox = Inbox((), merged.state, (*before.lost, *merged.lost), before.message)
+        result = host.HostRun(state=inbox.plain_state())
+        result.firings, result.error = self._firings(source, given, envelopes)
+        return self.hand_on(context, self.leave(context, source, inbox, result))
+
+    def _results(self, context: Mapping[str, Any], *, expect: int) -> list[Envelope]:
+        found = context["ti"].xcom_pull(task_ids=[self.run_task], key=XCOM_KEY) if expect else []
+        envelopes = [Envelope.loads(text, task=self.run_task) for text in found if text is not None]
+        have = sum(len(envelope.items) for envelope in envelopes)
+        if have != expect:
+            raise EnvelopeError(
+                f"node {self.node!r}: {have} of {expect} item results are in XCom of task {self.run_task!r}."
+                " Clear that task so that the missing items run again."
+            )
+        return envelopes
+
+    def _firings(self, source: Source, given: Envelope, envelopes: Sequence[Envelope]) -> tuple[list[Firing], Exception | None]:
+        from adk_airflow.runtime import host
+
+        outputs = {(firing, at): value for envelope in envelopes for firing, at, value in envelope.items}
+        node = host.find_node(source.workflow, self.node)
+        firings: list[Firing] = []
+        for number, (size, _, _) in enumerate(given.items):
+            try:
+                output = host.validate_worker_output(node, [outputs[number, at] for at in range(size)])
+            except Exception as error:
+                return firings, error
+            branch = host.worker_branch(_triggers(given)[number], self.node, number)
+            firings.append(host.finish(source.workflow, self.node, output, None, branch))
+        return firings, None
+
+
+def _read_items(context: Mapping[str, Any], source: Source, items_task: str) -> tuple[Envelope, Inbox]:
+    from adk_airflow.runtime.inbox import Inbox
+
+    text = context["ti"].xcom_pull(task_ids=items_task, key=XCOM_KEY, map_indexes=None)
+    if text is None:
+        raise EnvelopeError(f"workflow {source.workflow.name!r}: task {items_task!r} left no envelope. Clear it.")
+    envelope = Envelope.loads(text, task=items_task)
+    return envelope, Inbox((), envelope.state, envelope.lost, envelope.message)
+
+
+def _triggers(given: Envelope) -> list[Trigger]:
+    from adk_airflow.runtime.host import Trigger
+
+    return [Trigger(None, branch, sub_branch) for _, branch, sub_branch in given.items]

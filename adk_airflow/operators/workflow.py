@@ -1,0 +1,81 @@
+"""A whole workflow in one task, and the task that picks a workflow's output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from adk_airflow.operators.base import AdkOperator
+from adk_airflow.operators.node import AdkGraphOperator
+from adk_airflow.runtime import codec
+from adk_airflow.runtime.envelope import XCOM_KEY, Envelope, Firing
+
+
+class AdkWorkflowOperator(AdkOperator):
+    """Runs a whole ADK workflow in one task, in ADK's own engine: loops and all, exactly as in-process.
+
+    Args:
+        workflow: ``"package.module:attribute"`` of a Workflow or App.
+        input: The user's input: text or JSON data. None: the run's ``params["input"]``. Templated.
+        state: The initial session state. None: the run's other params. Templated.
+    """
+
+    def __init__(self, *, workflow: str, node: str = "", **kwargs: Any) -> None:
+        super().__init__(workflow=workflow, node=node or kwargs.get("task_id", ""), starts=True, **kwargs)
+
+    def execute(self, context: Any) -> Any:
+        """Returns the workflow's plain output; XCom ``adk`` holds the envelope."""
+        from adk_airflow.runtime import host
+        from adk_airflow.runtime.inbox import Inbox
+
+        source = self.load()
+        start = self.start(context)
+        assert start is not None
+        inbox = Inbox((), start.entries(), (), start.message())
+        result = self.await_adk(host.run_workflow(self.make_run(context, source, inbox)))
+        return self.plain_output(self.leave(context, source, inbox, result))
+
+
+class AdkResultOperator(AdkGraphOperator):
+    """Picks the output of the one terminal node that has one, and checks it against the workflow's ``output_schema``.
+
+    Args:
+        terminals: The names of the workflow's terminal nodes; ``exits`` names their tasks.
+    """
+
+    def __init__(self, *, terminals: Sequence[str], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.terminals = list(terminals)
+
+    def execute(self, context: Any) -> Any:
+        """Returns the workflow's plain output.
+
+        Raises:
+            WorkflowConfigurationError: Several terminal nodes have an output, as in ADK.
+        """
+        from adk_airflow.runtime import host, lineage
+        from adk_airflow.runtime.inbox import Inbox
+
+        source = self.load()
+        envelopes: list[Envelope] = []
+        outputs: dict[str, Any] = {}
+        for name in self.terminals:
+            text = context["ti"].xcom_pull(task_ids=self.exits[name], key=XCOM_KEY, map_indexes=None)
+            if text is not None:
+                envelopes.append(Envelope.loads(text, task=self.exits[name]))
+                has, output = envelopes[-1].last_output()
+                if has:
+                    outputs[name] = output
+        merged = lineage.merge(envelope.state for envelope in envelopes)
+        lost = dict.fromkeys([*(item for envelope in envelopes for item in envelope.lost), *merged.lost])
+        message = envelopes[0].message if envelopes else None
+        inbox = Inbox((), merged.state, tuple(lost), message)
+        result = host.HostRun(state=inbox.plain_state())
+        try:
+            output = host.workflow_output(source.workflow, outputs)
+        except Exception as error:
+            result.error = error
+            output = None
+        result.firings = [Firing(output=output)]
+        self.leave(context, source, inbox, result)
+        return None if output is None else codec.plain(output)

@@ -1,0 +1,190 @@
+"""Values as JSON that keeps their Python type, and as plain JSON for people and other tasks.
+
+``encode``/``decode`` are exact: what comes out equals what went in, type included (``True``, ``1`` and ``"1"`` stay three
+things). A value that JSON lacks becomes ``{"$": tag, "v": ...}``. Decoding never imports a module and never runs code of a
+value: pydantic models are only rebuilt from classes that the workflow's own import has already loaded.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import decimal
+import enum
+import json
+import math
+import sys
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from pydantic import BaseModel
+
+from adk_airflow.errors import EnvelopeError, ValueNotTransferableError
+
+TAG = "$"
+
+_FROM_TEXT: dict[str, Callable[[str], Any]] = {
+    "float": float,
+    "bytes": base64.b64decode,
+    "datetime": dt.datetime.fromisoformat,
+    "date": dt.date.fromisoformat,
+    "time": dt.time.fromisoformat,
+    "decimal": decimal.Decimal,
+    "uuid": uuid.UUID,
+}
+_FROM_LIST: dict[str, Callable[[Any], Any]] = {"tuple": tuple, "set": set, "frozenset": frozenset}
+
+
+def encode(value: Any) -> Any:
+    """Returns ``value`` as JSON-able data that ``decode`` turns back into an equal value of the same type.
+
+    Raises:
+        ValueNotTransferableError: The value, or a part of it, has no safe JSON form; the message names its place and type.
+    """
+    return _encode(value, "value")
+
+
+def _encode(value: Any, where: str) -> Any:
+    kind = type(value)
+    if value is None or kind in (bool, int, str):
+        return value
+    if kind is float:
+        return value if math.isfinite(value) else {TAG: "float", "v": repr(value)}
+    if kind is list:
+        return [_encode(item, f"{where}[{i}]") for i, item in enumerate(value)]
+    if kind is dict:
+        if all(type(key) is str for key in value) and TAG not in value:
+            return {key: _encode(item, f"{where}[{key!r}]") for key, item in value.items()}
+        pairs = [[_encode(k, f"{where} key"), _encode(v, f"{where}[{k!r}]")] for k, v in value.items()]
+        return {TAG: "dict", "v": pairs}
+    if kind in (tuple, set, frozenset):
+        items = value if kind is tuple else sorted(value, key=repr)
+        return {TAG: kind.__name__, "v": [_encode(item, f"{where}[{i}]") for i, item in enumerate(items)]}
+    if kind in (bytes, bytearray):
+        return {TAG: "bytes", "v": base64.b64encode(value).decode("ascii")}
+    if isinstance(value, BaseModel):
+        return {TAG: "model", "c": _class_name(kind, where), "v": _encode_fields(value, where)}
+    if isinstance(value, enum.Enum):
+        return {TAG: "enum", "c": _class_name(kind, where), "v": value.name}
+    if isinstance(value, dt.datetime):
+        return {TAG: "datetime", "v": value.isoformat()}
+    for tag, cls in (("date", dt.date), ("time", dt.time)):
+        if kind is cls:
+            return {TAG: tag, "v": value.isoformat()}
+    if kind is dt.timedelta:
+        return {TAG: "timedelta", "v": [value.days, value.seconds, value.microseconds]}
+    if kind in (decimal.Decimal, uuid.UUID):
+        return {TAG: kind.__name__.lower(), "v": str(value)}
+    raise ValueNotTransferableError(
+        f"{where} is a {kind.__module__}.{kind.__qualname__}, which has no JSON form. Return or store plain data"
+        " (str, numbers, bool, None, list, dict, tuple, set, bytes, dates) or a pydantic model defined in a module."
+    )
+
+
+def _encode_fields(model: BaseModel, where: str) -> Any:
+    fields = {name: getattr(model, name) for name in type(model).model_fields if name in model.model_fields_set}
+    extra = model.model_extra or {}
+    return {k: _encode(v, f"{where}.{k}") for k, v in {**fields, **extra}.items()}
+
+
+def _class_name(cls: type, where: str) -> str:
+    if "<locals>" in cls.__qualname__ or getattr(sys.modules.get(cls.__module__), "__name__", None) is None:
+        raise ValueNotTransferableError(
+            f"{where} is a {cls.__qualname__}, a class made inside a function: another task could not find it."
+            " Define the class at the top level of a module."
+        )
+    return f"{cls.__module__}:{cls.__qualname__}"
+
+
+def decode(data: Any) -> Any:
+    """Turns what ``encode`` made back into the value.
+
+    Raises:
+        EnvelopeError: An unknown tag, a value that does not fit its tag, or a class that is not allowed or not loaded.
+    """
+    if isinstance(data, list):
+        return [decode(item) for item in data]
+    if not isinstance(data, dict):
+        return data
+    if TAG not in data:
+        return {key: decode(item) for key, item in data.items()}
+    tag: Any = data[TAG]
+    raw: Any = data.get("v")
+    try:
+        if tag == "dict":
+            return {decode(key): decode(item) for key, item in raw}
+        if tag in _FROM_LIST:
+            return _FROM_LIST[tag](decode(item) for item in raw)
+        if tag in _FROM_TEXT:
+            return _FROM_TEXT[tag](raw)
+        if tag == "timedelta":
+            return dt.timedelta(*raw)
+        if tag == "enum":
+            return _loaded_class(data["c"], enum.Enum)[raw]
+        if tag == "model":
+            return _rebuild_model(_loaded_class(data["c"], BaseModel), raw)
+    except EnvelopeError:
+        raise
+    except Exception as error:
+        raise EnvelopeError(f"a value tagged {tag!r} cannot be read: {type(error).__name__}: {error}") from error
+    raise EnvelopeError(f"a value carries the unknown tag {tag!r}")
+
+
+def _rebuild_model(cls: Any, raw: dict[str, Any]) -> Any:
+    # The values were validated where the model was made; validating again could change them (aliases, coercion).
+    values = {key: decode(item) for key, item in raw.items()}
+    return cls.model_construct(_fields_set=set(values), **values)
+
+
+def _loaded_class(name: str, base: type) -> Any:
+    module_name, _, qualname = name.partition(":")
+    found: Any = sys.modules.get(module_name)
+    if module_name.split(".")[:2] == ["google", "genai"] and found is None:
+        from google.genai import types as found
+    for part in qualname.split("."):
+        found = getattr(found, part, None)
+    if not (isinstance(found, type) and issubclass(found, base)):
+        raise EnvelopeError(
+            f"a value of class {name} is not allowed: only {base.__name__} classes that importing the workflow loads"
+            " can be read back, and nothing is imported for a value"
+        )
+    return found
+
+
+def plain(value: Any) -> Any:
+    """Returns ``value`` as plain JSON data for people and for tasks that know nothing of ADK; types may be lost.
+
+    A text-only ``Content`` becomes its text, bytes become base64, sets and tuples lists, models and dates their JSON form.
+    """
+    if value is None or isinstance(value, (bool, int, str)):
+        return value.value if isinstance(value, enum.Enum) else value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else repr(value)
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, (set, frozenset)):
+        return [plain(item) for item in sorted(value, key=repr)]
+    if isinstance(value, (bytes, bytearray)):
+        return base64.b64encode(value).decode("ascii")
+    if isinstance(value, BaseModel):
+        text = _text_of(value)
+        return text if text is not None else plain(value.model_dump(mode="json", exclude_none=True))
+    if isinstance(value, (dt.datetime, dt.date, dt.time)):
+        return value.isoformat()
+    return str(value)
+
+
+def _text_of(value: BaseModel) -> str | None:
+    """The text of a google.genai ``Content`` that holds nothing but text, else None."""
+    parts = getattr(value, "parts", None)
+    if type(value).__name__ != "Content" or not parts or any(part.text is None for part in parts):
+        return None
+    return "".join(part.text for part in parts)
+
+
+def dumps(data: Any) -> str:
+    """Compact JSON text of already encoded data."""
+    return json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)

@@ -1,0 +1,116 @@
+"""Finds the workflow that a task belongs to.
+
+An operator holds a reference, a plain string, so that it can be serialized, copied and mapped: ``package.module:attribute``
+for a workflow that is imported, or a key that the DAG file registered for an object it made itself.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from adk_airflow.errors import WorkflowLoadError
+
+if TYPE_CHECKING:
+    from google.adk.apps.app import App
+    from google.adk.workflow import Workflow
+
+_LIVE = "live:"
+_registered: dict[str, Any] = {}
+
+
+@dataclass(frozen=True)
+class Source:
+    """A workflow and the ADK App it runs in."""
+
+    workflow: Workflow
+    app: App
+
+
+def register(key: str, source: Any) -> str:
+    """Makes a reference for a workflow given as an object; ``key`` is unique in the DAG file, such as the DAG's id.
+
+    A task's process runs the same DAG file and so registers the same key before the task runs.
+    """
+    _registered[key] = source
+    return _LIVE + key
+
+
+def load(reference: str) -> Source:
+    """The workflow behind a reference.
+
+    Raises:
+        WorkflowLoadError: Nothing is there, google-adk refuses it, or it is no workflow; says which and why.
+    """
+    if reference.startswith(_LIVE):
+        key = reference.removeprefix(_LIVE)
+        if key not in _registered:
+            raise WorkflowLoadError(
+                f"the workflow of {key!r} is not known in this process: the DAG file that makes it has not run here"
+            )
+        return resolve(_registered[key], described_as=key)
+    return resolve(_import(reference), described_as=reference)
+
+
+def _import(reference: str) -> Any:
+    module_name, separator, attribute = reference.partition(":")
+    if not (module_name and separator and attribute):
+        raise WorkflowLoadError(
+            f"workflow {reference!r} is not of the form 'package.module:attribute', such as 'my_agents.router:root_agent'"
+        )
+    try:
+        found: Any = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name and (module_name == error.name or module_name.startswith(error.name + ".")):
+            raise WorkflowLoadError(
+                f"workflow {reference!r}: there is no module {error.name!r}. Put it beside the DAG file or install it."
+            ) from error
+        raise WorkflowLoadError(f"workflow {reference!r} cannot be imported: {error}") from error
+    except Exception as error:
+        raise WorkflowLoadError(f"workflow {reference!r} {_reason(error)}") from error
+    for name in attribute.split("."):
+        if not hasattr(found, name):
+            raise WorkflowLoadError(f"workflow {reference!r}: {module_name} has no attribute {attribute!r}")
+        found = getattr(found, name)
+    return found
+
+
+def resolve(source: Any, *, described_as: str) -> Source:
+    """Makes a Source of what a user gave: a Workflow, an App around one, or a function that returns either.
+
+    Raises:
+        WorkflowLoadError: It is something else, or google-adk refuses it.
+    """
+    from google.adk.apps.app import App
+    from google.adk.workflow import BaseNode, Workflow
+
+    if callable(source) and not isinstance(source, (BaseNode, App, type)):
+        try:
+            source = source()
+        except Exception as error:
+            raise WorkflowLoadError(f"workflow {described_as!r} {_reason(error)}") from error
+    app = source if isinstance(source, App) else None
+    root = app.root_agent if app is not None else source
+    if not isinstance(root, Workflow):
+        what = f"{type(root).__name__} {getattr(root, 'name', '')!r}" if root is not None else "None"
+        advice = (
+            " Make it a node: Workflow(name=..., edges=[('START', agent)])."
+            if isinstance(root, BaseNode)
+            else " Give a google.adk Workflow, an App whose root_agent is one, or 'package.module:attribute'."
+        )
+        raise WorkflowLoadError(f"workflow {described_as!r} is no Workflow but a {what}.{advice}")
+    if root.graph is None:
+        raise WorkflowLoadError(f"workflow {root.name!r} has no edges: there is nothing to run")
+    if app is None:
+        # As the Runner does for a bare workflow: its name need not be a valid App name.
+        app = App.model_construct(name=root.name, root_agent=root, plugins=[])
+    return Source(root, app)
+
+
+def _reason(error: Exception) -> str:
+    of_adk = type(error).__module__.startswith("google.adk") or getattr(error, "title", "") in (
+        "Workflow",
+        "App",
+    )
+    return f"{'is refused by google-adk' if of_adk else 'fails'}: {type(error).__name__}: {error}"

@@ -1,0 +1,34 @@
+"""From an ADK Workflow to an Airflow DAG: Workflow -> Graph -> Plan -> DAG.
+
+``graph`` reads a Workflow, ``rules`` decides what each node becomes, ``plan`` is the decision as plain data (it imports
+neither Airflow nor ADK), ``build`` makes the Airflow tasks. Nothing here runs a node.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adk_airflow.translator.plan import Plan
+
+__all__ = ["Plan", "plan_workflow"]
+
+
+def plan_workflow(source: Any, *, mode: str = "tasks", nodes: dict[str, dict[str, Any]] | None = None) -> Plan:
+    """Plans what a workflow becomes in Airflow, without making any Airflow object.
+
+    Args:
+        source: A Workflow, an App, a function that returns one, or ``"package.module:attribute"``.
+        mode: ``"tasks"`` (a task per node) or ``"embedded"`` (the whole workflow in one task).
+        nodes: Per-node arguments, as for ``AdkDag``.
+
+    Raises:
+        WorkflowLoadError: There is no such workflow or google-adk refuses it.
+        UnsupportedWorkflowError: It cannot become tasks; the message says what to do.
+        NodeOverrideError: ``nodes`` names an unknown node or asks for something it cannot do.
+    """
+    from adk_airflow.runtime import source as sources
+    from adk_airflow.translator.graph import read_graph
+    from adk_airflow.translator.rules import make_plan
+
+    found = sources.load(source) if isinstance(source, str) else sources.resolve(source, described_as="workflow")
+    return make_plan(read_graph(found), mode=mode, nodes=nodes or {})

@@ -1,0 +1,165 @@
+"""Reads an ADK Workflow into a Graph: names, kinds and edges, with no ADK object left in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from google.adk.workflow import BaseNode
+
+    from adk_airflow.runtime.source import Source
+
+START = "__START__"
+
+Route = bool | int | str
+
+
+@dataclass(frozen=True)
+class Edge:
+    """An edge of the workflow.
+
+    Attributes:
+        source: Name of the node it leaves, or ``__START__``.
+        target: Name of the node it enters.
+        routes: The routes that it stands for, typed; empty for a plain edge, which always fires.
+        default: True for ADK's ``DEFAULT_ROUTE``.
+    """
+
+    source: str
+    target: str
+    routes: tuple[Route, ...] = ()
+    default: bool = False
+
+    @property
+    def label(self) -> str:
+        """What the UI writes on the edge: its routes, or nothing."""
+        return "default" if self.default else ", ".join(str(route) for route in self.routes)
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node of the workflow.
+
+    Attributes:
+        name: Its name, unique in the workflow.
+        kind: ADK's kind in a word: function, tool, agent, workflow, join, parallel_worker or the class name.
+        description: Its description or the first line of its function's docstring.
+        join: It waits for all its predecessors.
+        inner_kind: For a parallel worker: the kind of the node that runs for each item.
+        max_parallel_workers: For a parallel worker: how many items run at once at most, None for no limit.
+        list_wide: For a parallel worker: its own retry or timeout covers the whole list, not an item.
+        sees_history: An agent that reads the session's earlier events.
+        asks_people: The node declares that it asks for confirmation or credentials.
+    """
+
+    name: str
+    kind: str
+    description: str = ""
+    join: bool = False
+    inner_kind: str = ""
+    max_parallel_workers: int | None = None
+    list_wide: bool = False
+    sees_history: bool = False
+    asks_people: bool = False
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A workflow as names and edges, in ADK's own order."""
+
+    workflow: str
+    description: str
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+    max_concurrency: int | None = None
+    checks_output: bool = False
+    own_retry_or_timeout: bool = False
+    plugins: tuple[str, ...] = ()
+
+    def predecessors(self, name: str) -> tuple[str, ...]:
+        """The nodes with an edge to ``name``, START included, each once, in ADK's order of edges."""
+        return tuple(dict.fromkeys(edge.source for edge in self.edges if edge.target == name))
+
+    def successors(self, name: str) -> tuple[str, ...]:
+        """The nodes that an edge of ``name`` enters, each once, in ADK's order of edges."""
+        return tuple(dict.fromkeys(edge.target for edge in self.edges if edge.source == name))
+
+
+def read_graph(source: Source) -> Graph:
+    """Reads the graph of a loaded workflow."""
+    workflow = source.workflow
+    assert workflow.graph is not None
+    return Graph(
+        workflow=workflow.name,
+        description=workflow.description,
+        nodes=tuple(_read_node(node) for node in workflow.graph.nodes if node.name != START),
+        edges=tuple(_read_edge(edge) for edge in workflow.graph.edges),
+        max_concurrency=workflow.max_concurrency if (workflow.max_concurrency or 0) > 0 else None,
+        checks_output=workflow.output_schema is not None,
+        own_retry_or_timeout=workflow.retry_config is not None or workflow.timeout is not None,
+        plugins=tuple(plugin.name for plugin in source.app.plugins),
+    )
+
+
+def _read_edge(edge: Any) -> Edge:
+    from google.adk.workflow import DEFAULT_ROUTE
+
+    route = edge.route
+    if route == DEFAULT_ROUTE:
+        return Edge(edge.from_node.name, edge.to_node.name, default=True)
+    routes = () if route is None else tuple(route) if isinstance(route, list) else (route,)
+    return Edge(edge.from_node.name, edge.to_node.name, routes)
+
+
+def _read_node(node: BaseNode) -> Node:
+    from adk_airflow.runtime.host import parallel_worker_of
+
+    worker = parallel_worker_of(node)
+    inner = node if worker is None else worker._node
+    return Node(
+        name=node.name,
+        kind=_kind(node) if worker is None else "parallel_worker",
+        description=_description(inner),
+        join=bool(node._requires_all_predecessors),
+        inner_kind="" if worker is None else _kind(inner),
+        max_parallel_workers=None if worker is None else worker.max_parallel_workers,
+        list_wide=worker is not None and _has_policy(worker if worker is node else node, inner),
+        sees_history=_kind(inner) == "agent" and getattr(inner, "include_contents", "none") != "none",
+        asks_people=bool(getattr(inner, "require_confirmation", None) or getattr(inner, "auth_config", None)),
+    )
+
+
+def _has_policy(outer: BaseNode, inner: BaseNode) -> bool:
+    """Whether retry or timeout sit on the worker as a whole.
+
+    A ``Node(parallel_worker=True)`` carries them on the outer node *and* on the copy that runs per item.
+    """
+    return outer.retry_config is not None or outer.timeout is not None
+
+
+def _kind(node: BaseNode) -> str:
+    from google.adk.agents.base_agent import BaseAgent
+    from google.adk.workflow import FunctionNode, JoinNode, Workflow
+
+    kinds: tuple[tuple[str, type], ...] = (
+        ("join", JoinNode),
+        ("workflow", Workflow),
+        ("agent", BaseAgent),
+        ("function", FunctionNode),
+    )
+    for kind, cls in kinds:
+        if isinstance(node, cls):
+            return kind
+    return "tool" if hasattr(node, "tool") else str(type(node).__name__)
+
+
+def _description(node: BaseNode) -> str:
+    if node.description:
+        return node.description
+    tool: Any = getattr(node, "tool", None)
+    if tool is not None and getattr(tool, "description", ""):
+        return str(tool.description)
+    function: Any = getattr(node, "_func", None)
+    doc: str = (function.__doc__ if function is not None else None) or ""
+    return doc.strip().splitlines()[0] if doc.strip() else ""

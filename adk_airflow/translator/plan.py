@@ -1,0 +1,110 @@
+"""The Plan: what a workflow becomes in Airflow, as plain data that can be printed, drawn, compared and cached."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """An Airflow dependency: the task before, and the label that the UI writes on the arrow."""
+
+    task_id: str
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class PlannedTask:
+    """One Airflow task.
+
+    Attributes:
+        task_id: Its id inside the DAG or task group.
+        node: The ADK node that it runs or serves; the workflow's name for ``result`` and ``workflow``.
+        kind: ``node`` (one node), ``items``, ``item``, ``collect`` (the three of a parallel worker), ``result`` (picks the
+            workflow's output) or ``workflow`` (the whole workflow).
+        node_kind: ADK's kind of the node: function, tool, agent, join, ...
+        trigger_rule: Airflow's trigger rule.
+        upstream: The tasks it waits for, in ADK's order of edges.
+        starts: START has an edge to it: it reads the run's input itself.
+        max_active: At most so many mapped instances at once, None for no limit.
+        batch_size: For ``items``: how many items one mapped task runs; None for one, or as many as Airflow's limit asks.
+        arguments: Operator arguments that the user gave for the node.
+        why: Why it is so, where a reader would ask.
+        description: What the node is for, in its own words.
+    """
+
+    task_id: str
+    node: str
+    kind: str
+    node_kind: str
+    trigger_rule: str = "all_success"
+    upstream: tuple[Upstream, ...] = ()
+    starts: bool = False
+    max_active: int | None = None
+    batch_size: int | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    why: str = ""
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a workflow becomes.
+
+    Attributes:
+        workflow: The workflow's name.
+        description: The workflow's description.
+        mode: ``tasks`` or ``embedded``.
+        tasks: In topological order.
+        exits: For each node, the task whose envelope speaks for it.
+        entries: For each node, the task that starts it.
+        predecessors: For each node, the nodes with an edge to it (START left out), in ADK's order.
+        result: The task whose ``return_value`` is the workflow's output.
+        max_active_tasks: At most so many tasks of a run at once (``Workflow.max_concurrency``), None for no limit.
+        warnings: What can differ from one ADK process for this graph.
+    """
+
+    workflow: str
+    description: str
+    mode: str
+    tasks: tuple[PlannedTask, ...]
+    exits: Mapping[str, str]
+    entries: Mapping[str, str]
+    predecessors: Mapping[str, tuple[str, ...]]
+    result: str
+    max_active_tasks: int | None = None
+    warnings: tuple[str, ...] = ()
+
+    def ancestors(self, node: str) -> dict[str, str]:
+        """The nodes before ``node``, near or far, each with the task that speaks for it."""
+        found: dict[str, str] = {}
+        todo = list(self.predecessors.get(node, ()))
+        while todo:
+            name = todo.pop()
+            if name not in found:
+                found[name] = self.exits[name]
+                todo.extend(self.predecessors.get(name, ()))
+        return found
+
+    def to_json(self) -> str:
+        """The plan as JSON text."""
+        return json.dumps({"plan": VERSION, **asdict(self)}, indent=2, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        """Reads what ``to_json`` wrote. Raises ValueError for another version."""
+        data = json.loads(text)
+        if data.pop("plan", None) != VERSION:
+            raise ValueError(f"not a plan of version {VERSION}")
+        tasks = [
+            PlannedTask(**{**task, "upstream": tuple(Upstream(**item) for item in task["upstream"])})
+            for task in data.pop("tasks")
+        ]
+        predecessors = {name: tuple(items) for name, items in data.pop("predecessors").items()}
+        warnings = tuple(data.pop("warnings"))
+        return cls(tasks=tuple(tasks), predecessors=predecessors, warnings=warnings, **data)

@@ -1,0 +1,165 @@
+"""Runs the conformance cases through real DAG runs and compares them with what ADK gave in-process.
+
+    python tests/conformance/run.py CASES.py EXPECTED.json [--mode tasks|embedded] [--only ID,ID] [--json FILE]
+
+Compared exactly: status, output, final state, error type; and as a multiset the outputs of each top-level node. Prints a line
+per disagreement and ``N of M agree`` last. Exit 0 only when every disagreement is documented in ``documented.json`` beside
+this file. Cases tagged ``hitl`` wait for human input in Airflow and are counted as left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import importlib.util
+import json
+import logging
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+
+
+def recorded(value: Any) -> Any:
+    """A value in the form of EXPECTED.json."""
+    from google.genai import types
+    from pydantic import BaseModel
+
+    if isinstance(value, types.Content):
+        return {"$content": [part.text for part in value.parts or []], "role": value.role}
+    if isinstance(value, BaseModel):
+        return {"$model": type(value).__name__, **recorded(value.model_dump(exclude_none=True))}
+    if isinstance(value, (bytes, bytearray)):
+        return {"$bytes": base64.b64encode(value).decode()}
+    if isinstance(value, dict):
+        return {str(key): recorded(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return {"$tuple": [recorded(item) for item in value]}
+    if isinstance(value, list):
+        return [recorded(item) for item in value]
+    if isinstance(value, (set, frozenset)):
+        return {"$set": sorted(map(repr, value))}
+    return value
+
+
+def run_case(case: Any, mode: str) -> dict[str, Any]:
+    """One case as a DAG run, in the form of EXPECTED.json (status, output, state, error, outputs)."""
+    from adk_airflow.errors import AdkAirflowError
+    from adk_airflow.testing import run_workflow
+
+    try:
+        root = case.build()
+    except Exception as error:
+        return {"status": "build_error", "error": type(error).__name__}
+    try:
+        run = run_workflow(root, input=case.input, state=case.state, mode=mode)
+    except AdkAirflowError as error:
+        return {"status": "refused", "error": f"{type(error).__name__}: {error}"}
+    outputs = sorted(
+        json.dumps([node, recorded(value)], sort_keys=True)
+        for node, values in run.outputs.items()
+        for value in values
+        if "." not in node and not node.startswith("workflow_result")
+    )
+    return {
+        "status": "ok" if run.state == "success" else "error",
+        "output": recorded(run.output) if run.state == "success" else None,
+        "state": recorded(dict(run.session_state)),
+        "error": run.error[0] if run.error else None,
+        "outputs": outputs if mode == "tasks" else None,
+    }
+
+
+def expected_of(record: dict[str, Any], mode: str) -> dict[str, Any]:
+    """What EXPECTED.json says, reduced to what is compared."""
+    status = record["status"]
+    found: dict[str, Any] = {"status": status, "error": record.get("error", {}).get("type")}
+    if status != "build_error":
+        nodes = [(path.split("/"), value) for path, value in record["outputs"]]
+        found |= {
+            "output": record["output"],
+            "state": record["state"],
+            "outputs": sorted(
+                json.dumps([path[1].split("@")[0], value], sort_keys=True)
+                for path, value in nodes
+                if len(path) == 2 and not is_worker(path, record)
+            )
+            if mode == "tasks"
+            else None,
+        }
+    return found
+
+
+def is_worker(path: list[str], record: dict[str, Any]) -> bool:
+    """Whether the path is a parallel worker: its own output is that of its ``collect`` task, not compared per node."""
+    name = path[1].split("@")[0]
+    return any(len(p.split("/")) == 3 and p.split("/")[2].split("@")[0] == name for p, *_ in record["runs"])
+
+
+def differences(want: dict[str, Any], got: dict[str, Any]) -> list[str]:
+    keys = [key for key in want if key in got or want[key] is not None]
+    return [f"{key}: ADK {want[key]!r}, here {got.get(key)!r}" for key in keys if want[key] != got.get(key)]
+
+
+def load_module(path: Path) -> Any:
+    sys.path.insert(0, str(path.parent))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def compare(cases: list[Any], expected: dict[str, Any], mode: str) -> dict[str, list[str]]:
+    """Runs the cases; gives for each disagreeing one what differs."""
+    found: dict[str, list[str]] = {}
+    for case in cases:
+        try:
+            got = run_case(case, mode)
+        except Exception:
+            got = {"status": "crash", "error": traceback.format_exc(limit=-3)}
+        wrong = differences(expected_of(expected[case.id], mode), got)
+        if wrong:
+            found[case.id] = wrong
+            print(f"{case.id}: {'; '.join(wrong)}", flush=True)
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("cases", type=Path)
+    parser.add_argument("expected", type=Path)
+    parser.add_argument("--mode", choices=("tasks", "embedded"), default="tasks")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+
+    from adk_airflow.testing import use_airflow_home
+
+    with tempfile.TemporaryDirectory() as home:
+        use_airflow_home(home)
+        logging.disable(logging.CRITICAL)
+        only = set(filter(None, args.only.split(",")))
+        everything = [case for case in load_module(args.cases).CASES if not only or case.id in only]
+        expected = json.loads(args.expected.read_text())["cases"]
+        cases = [case for case in everything if "hitl" not in case.tags and expected[case.id]["status"] != "paused"]
+        found = compare(cases, expected, args.mode)
+    documented = set(json.loads((HERE / "documented.json").read_text())[args.mode])
+    if args.json:
+        args.json.write_text(json.dumps({"mode": args.mode, "cases": len(cases), "differences": found}, indent=1))
+    if left_out := len(everything) - len(cases):
+        print(f"{left_out} cases that need a person's answer were left out")
+    unknown = sorted(found.keys() - documented)
+    if unknown:
+        print(f"not documented: {', '.join(unknown)}")
+    print(f"{len(cases) - len(found)} of {len(cases)} agree")
+    return 1 if unknown else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
