@@ -1,0 +1,1 @@
+"""The workflows behind the example DAGs: plain ADK, runnable without Airflow."""
