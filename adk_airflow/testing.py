@@ -56,6 +56,7 @@ class WorkflowRun:
         session_state: The session state at the end, ``temp:`` keys left out.
         error: ``(type, message)`` of the first failure, or None.
         task_states: Per task id the states of its instances, in map-index order.
+        lost_updates: State keys that two tasks wrote side by side: ``(key, task whose value stayed, task whose is gone)``.
         run_id: Id of the DAG run, which is ADK's session id.
     """
 
@@ -65,6 +66,7 @@ class WorkflowRun:
     session_state: Mapping[str, Any] = field(default_factory=dict)
     error: tuple[str, str] | None = None
     task_states: Mapping[str, list[str]] = field(default_factory=dict)
+    lost_updates: tuple[tuple[str, str, str], ...] = ()
     run_id: str = ""
 
 
@@ -169,6 +171,7 @@ def _read(dag: DAG, dag_run: Any) -> WorkflowRun:
         session_state=_state(envelopes),
         error=errors[0] if errors else None,
         task_states=states,
+        lost_updates=tuple(dict.fromkeys((i.key, i.kept, i.lost) for e in envelopes.values() for i in e.lost)),
         run_id=dag_run.run_id,
     )
 

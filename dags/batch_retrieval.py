@@ -1,7 +1,8 @@
 """Answers a batch of questions from a directory of documents, every day.
 
-The workflow itself is plain ADK, in ``adk_workflows/batch_retrieval.py``; this file only gives it a schedule and a form. By hand
-it answers questions about the Python packages that are installed; see the params for documents and questions of your own.
+The workflow itself is plain ADK, in ``adk_workflows/batch_retrieval.py``; this file only gives it a schedule and a form.
+As it is, it answers questions about the Python packages that are installed; the params take documents and questions of
+your own.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ dag = AdkDag(
             "",
             type=["string", "null"],
             title="Questions file",
-            description="YAML list of {question, document}, document being the expected answer and optional. Empty: the bundled file.",
+            description="YAML list of {question, document}; document, the expected answer, is optional."
+            " Empty: the file that comes with the workflow.",
         ),
         "top_k": Param(
             5,
@@ -55,7 +57,7 @@ dag = AdkDag(
             type="string",
             enum=["bm25", "dense", "fused"],
             title="Retrieval",
-            description="bm25 needs nothing; dense and fused embed with Gemini and need its API key in the worker's environment.",
+            description="bm25 needs nothing; dense and fused embed with Gemini and need its key in the worker's environment.",
         ),
         "data_dir": Param(
             str(AIRFLOW_HOME / "batch_retrieval"),

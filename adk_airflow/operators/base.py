@@ -116,45 +116,41 @@ class AdkOperator(BaseOperator):
                 "Workflow %r: state key %r was written by %s and %s side by side; the value of %s stays.",
                 name, item.key, item.lost, item.kept, item.kept,
             )  # fmt: skip
-        written = self._written(result, name)
+        if result.interrupts and result.error is None:
+            result.error = HumanInputNotSupportedError(
+                f"workflow {name!r}, node {self.node!r} asks a person for an answer"
+                f" (interrupt {', '.join(result.interrupts)}), which an Airflow task cannot wait for yet."
+                " Give the answer by params, or run the workflow with ADK."
+            )
+        written = {key: result.state[key] for key in sorted(result.written)}
+        try:
+            for value in (*(firing.output for firing in result.firings), *items):
+                self.encode(value, "its output", name)
+            encoded = {key: self.encode(value, f"state key {key!r}", name) for key, value in written.items()}
+        except ValueNotTransferableError as error:
+            result.error = result.error or error
+            result.firings, items = [], ()
+            encoded = {key: codec.encode(value) for key, value in written.items() if codec.travels(value)}
         envelope = Envelope(
             task=self._writer(context),
             workflow=name,
             node=self.node,
             message=inbox.message,
             firings=tuple(result.firings),
-            state=lineage.write(inbox.state, written, self._writer(context)),
+            state=lineage.write(inbox.state, encoded, self._writer(context)),
             lost=inbox.lost,
             items=tuple(items),
             error=None if result.error is None else (type(result.error).__name__, str(result.error)),
         )
-        for firing in result.firings:
-            self._encode(firing.output, "its output", name)
-        for item in items:
-            self._encode(item, "its output", name)
         context["ti"].xcom_push(key=XCOM_KEY, value=envelope.dumps())
         if result.error is not None:
             where = result.error_path or self.node
             self.log.error("Workflow %r, node %r failed (%s): %s", name, self.node, where, _one_line(result.error))
             raise result.error
-        if result.interrupts:
-            raise HumanInputNotSupportedError(
-                f"workflow {name!r}, node {self.node!r} asks a person for an answer (interrupt {', '.join(result.interrupts)}),"
-                " which an Airflow task cannot wait for yet. Give the answer by params, or run the workflow with ADK."
-            )
         return envelope
 
-    def _written(self, result: HostRun, workflow: str) -> dict[str, Any]:
-        found = {}
-        for key in sorted(result.written):
-            try:
-                found[key] = self._encode(result.state[key], f"state key {key!r}", workflow)
-            except ValueNotTransferableError:
-                if result.error is None:  # else what the node failed with matters more
-                    raise
-        return found
-
-    def _encode(self, value: Any, what: str, workflow: str) -> Any:
+    def encode(self, value: Any, what: str, workflow: str) -> Any:
+        """``codec.encode`` with an error that names the workflow and the node."""
         try:
             return codec.encode(value)
         except ValueNotTransferableError as error:

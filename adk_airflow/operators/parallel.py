@@ -63,7 +63,7 @@ class AdkItemsOperator(AdkGraphOperator):
         return [self._element(batch, source.workflow.name) for batch in batches]
 
     def _element(self, batch: Sequence[tuple[int, int, Any]], workflow: str) -> dict[str, str]:
-        encoded = [[firing, at, self._encode(value, f"item {at}", workflow)] for firing, at, value in batch]
+        encoded = [[firing, at, self.encode(value, f"item {at}", workflow)] for firing, at, value in batch]
         label = item_label(batch[0][2])
         if len(batch) > 1:
             label = f"{batch[0][1] + 1}-{batch[-1][1] + 1}: {label}"

@@ -45,6 +45,15 @@ def encode(value: Any) -> Any:
     return _encode(value, "value")
 
 
+def travels(value: Any) -> bool:
+    """Whether ``encode`` accepts the value."""
+    try:
+        encode(value)
+    except ValueNotTransferableError:
+        return False
+    return True
+
+
 def _encode(value: Any, where: str) -> Any:
     kind = type(value)
     if value is None or kind in (bool, int, str):

@@ -109,8 +109,14 @@ def resolve(source: Any, *, described_as: str) -> Source:
 
 
 def _reason(error: Exception) -> str:
-    of_adk = type(error).__module__.startswith("google.adk") or getattr(error, "title", "") in (
-        "Workflow",
-        "App",
-    )
+    """Why the workflow could not be made: google-adk's own words, without pydantic's frame around them."""
+    from pydantic import ValidationError
+
+    if isinstance(error, ValidationError) and error.title in ("Workflow", "App"):
+        details = error.errors(include_url=False)
+        given = details[0]["input"] if details else None
+        name = f" (it is named {given['name']!r})" if isinstance(given, dict) and "name" in given else ""
+        reasons = "; ".join(detail["msg"].removeprefix("Value error, ") for detail in details)
+        return f"is refused by google-adk{name}: {reasons}"
+    of_adk = type(error).__module__.startswith("google.adk")
     return f"{'is refused by google-adk' if of_adk else 'fails'}: {type(error).__name__}: {error}"

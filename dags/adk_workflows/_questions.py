@@ -38,9 +38,7 @@ def read_questions(path: Path) -> list[Question]:
         raise ValueError(f"The questions file {path} cannot be read: {error.strerror}.") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         # yaml lets plain ValueErrors through, for a date such as 2026-99-99; so does text that is not UTF-8.
-        raise ValueError(
-            f"The questions file {path} is not a readable YAML file; {_EXPECTED}. {error}"
-        ) from error
+        raise ValueError(f"The questions file {path} is not a readable YAML file; {_EXPECTED}. {error}") from error
     return check_questions([] if entries is None else entries, source=f"The questions file {path}")
 
 
@@ -67,9 +65,7 @@ def check_questions(entries: Any, *, source: str) -> list[Question]:
             raise ValueError(f"{source}, entry {number}: {problems}; {_EXPECTED}.") from None
         key = " ".join(question.question.casefold().split())
         if key in first_at:
-            raise ValueError(
-                f"{source}, entry {number}: the same question as entry {first_at[key]}. Remove one."
-            )
+            raise ValueError(f"{source}, entry {number}: the same question as entry {first_at[key]}. Remove one.")
         first_at[key] = number
         questions.append(question)
     return questions

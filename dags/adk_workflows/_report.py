@@ -46,9 +46,7 @@ def to_markdown(report: dict[str, Any]) -> str:
         lines += ["", f"### {number}. {_escape(row['question'], 200)}", ""]
         if note := row.get("note"):
             lines += [f"Needs review: {_escape(note, 400)}", ""]
-        lines += [
-            f"{rank}. {_passage(passage)}" for rank, passage in enumerate(row["passages"], start=1)
-        ] or ["Nothing found."]
+        lines += [f"{rank}. {_passage(passage)}" for rank, passage in enumerate(row["passages"], start=1)] or ["Nothing found."]
     lines += _skipped_section(report["skipped"])
     return "\n".join(lines) + "\n"
 
@@ -91,9 +89,7 @@ def _rank(row: dict[str, Any]) -> str:
 def _skipped_section(skipped: Sequence[dict[str, str]]) -> list[str]:
     if not skipped:
         return []
-    shown = [
-        (_escape(item["document"], 200), _escape(item["reason"], 200)) for item in skipped[:MAX_SKIPPED_SHOWN]
-    ]
+    shown = [(_escape(item["document"], 200), _escape(item["reason"], 200)) for item in skipped[:MAX_SKIPPED_SHOWN]]
     lines = ["", "## Skipped files", "", *_table(("File", "Reason"), shown)]
     if more := len(skipped) - len(shown):
         lines += ["", f"And {more} more; report.json names them all."]

@@ -81,9 +81,7 @@ async def refresh_index(
     return output
 
 
-def load_questions(
-    questions: list[str] | None = None, questions_file: str | None = ""
-) -> list[dict[str, str | None]]:
+def load_questions(questions: list[str] | None = None, questions_file: str | None = "") -> list[dict[str, str | None]]:
     """Outputs `{"question", "document"}` for each question; `document` is None when no answer is known.
 
     Raises:
@@ -100,9 +98,7 @@ def load_questions(
 ready = JoinNode(name="ready")
 
 
-def each_question(
-    ctx: Context, node_input: dict[str, Any], top_k: int = 5, retrieval: str = "bm25"
-) -> list[dict[str, Any]]:
+def each_question(ctx: Context, node_input: dict[str, Any], top_k: int = 5, retrieval: str = "bm25") -> list[dict[str, Any]]:
     """Outputs the arguments of `retrieve`, one dict per question; `label` is what a UI shows for the item.
 
     Raises:
@@ -209,8 +205,7 @@ async def report(ctx: Context, node_input: dict[str, Any], index_report: dict[st
         "index": {**index_report, "skipped": len(skipped)},
     }
     run = {
-        key: ctx.state.get(f"airflow:{key}")
-        for key in ("run_id", "logical_date", "data_interval_start", "data_interval_end")
+        key: ctx.state.get(f"airflow:{key}") for key in ("run_id", "logical_date", "data_interval_start", "data_interval_end")
     }
     full = {"run": run, "summary": summary, "questions": rows, "skipped": skipped}
     return {
@@ -230,9 +225,7 @@ async def _save_artifacts(ctx: Context, full_report: dict[str, Any]) -> dict[str
     }
     return {
         # A lone surrogate (YAML and JSON can hold one) has no UTF-8 form; a report is better than an error.
-        name: await ctx.save_artifact(
-            name, types.Part.from_bytes(data=text.encode("utf-8", "replace"), mime_type=mime_type)
-        )
+        name: await ctx.save_artifact(name, types.Part.from_bytes(data=text.encode("utf-8", "replace"), mime_type=mime_type))
         for name, (text, mime_type) in contents.items()
     }
 

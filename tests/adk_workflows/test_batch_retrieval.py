@@ -73,9 +73,7 @@ class TestRoutes:
         assert outcome.report["table"][1]["rank_of_expected"] is None
 
     def test_one_weak_answer_sends_the_batch_to_review(self, run: RunWorkflow, questions_file: QuestionsFile) -> None:
-        outcome = run(
-            questions_file=questions_file(f"- {BAKE}\n- question: {PUNCTURE}\n  document: chess.md\n- {NONSENSE}\n")
-        )
+        outcome = run(questions_file=questions_file(f"- {BAKE}\n- question: {PUNCTURE}\n  document: chess.md\n- {NONSENSE}\n"))
 
         assert "accept" not in outcome.outputs
         good, wrong, nothing = outcome.outputs["flag_weak_answers"]["rows"]
@@ -355,9 +353,7 @@ module = importlib.import_module("demo.batch_retrieval")
 loaded = [name for name in ("airflow", "adk_airflow", "llama_index", "bm25s") if name in sys.modules]
 print(json.dumps({{"name": module.root_agent.name, "seen": seen, "loaded": loaded}}))
 """
-        done = subprocess.run(
-            [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=documents_dir
-        )
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=documents_dir)
 
         result = json.loads(done.stdout.splitlines()[-1])
         assert result == {"name": "batch_retrieval", "seen": [], "loaded": []}

@@ -1,0 +1,136 @@
+"""Values travel between tasks with their type, or not at all."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import enum
+import json
+import uuid
+
+import pytest
+from google.genai import types
+from pydantic import BaseModel, Field
+
+from adk_airflow.errors import EnvelopeError, ValueNotTransferableError
+from adk_airflow.runtime import codec
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+class Order(BaseModel):
+    sku: str
+    qty: int = Field(default=1, alias="quantity")
+    tags: tuple[str, ...] = ()
+
+
+VALUES = [
+    None,
+    True,
+    1,
+    "1",
+    0,
+    "",
+    False,
+    [],
+    {},
+    1.5,
+    float("inf"),
+    2**80,
+    "naïve ☃",
+    b"\x00\xff",
+    (1, (2, "x")),
+    {1, 2},
+    frozenset({"a"}),
+    {"$": "a user's own dollar key"},
+    {1: "int key", "1": "text key", True and 2: None},
+    {"nested": [{"deep": (b"x", {"y": {3}})}]},
+    dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC),
+    dt.date(2026, 1, 2),
+    dt.time(3, 4),
+    dt.timedelta(days=1, microseconds=7),
+    decimal.Decimal("1.10"),
+    uuid.UUID(int=7),
+    Colour.RED,
+    Order(sku="s", quantity=2, tags=("a",)),
+    types.Content(role="user", parts=[types.Part(text="hi"), types.Part.from_bytes(data=b"p", mime_type="image/png")]),
+    {"__classname__": "builtins.tuple", "__data__": [1], "__version__": 1},
+]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: repr(value)[:40])
+def test_a_value_comes_back_equal_and_of_the_same_type(value: object) -> None:
+    back = codec.decode(json.loads(codec.dumps(codec.encode(value))))
+
+    assert back == value
+    assert type(back) is type(value)
+
+
+def test_bool_int_and_text_stay_three_things() -> None:
+    back = codec.decode(json.loads(codec.dumps(codec.encode([True, 1, "1"]))))
+
+    assert [type(item) for item in back] == [bool, int, str]
+
+
+def test_a_model_keeps_which_fields_were_set() -> None:
+    back = codec.decode(codec.encode(Order(sku="s")))
+
+    assert back.model_fields_set == {"sku"}
+    assert back.qty == 1
+
+
+@pytest.mark.parametrize("value", [object(), lambda: 1, [1, {"k": object()}]])
+def test_a_value_without_a_json_form_is_refused_with_its_place_and_type(value: object) -> None:
+    with pytest.raises(ValueNotTransferableError, match=r"value.* is a .*no JSON form"):
+        codec.encode(value)
+
+
+def test_a_class_made_inside_a_function_is_refused() -> None:
+    class Local(BaseModel):
+        x: int = 1
+
+    with pytest.raises(ValueNotTransferableError, match="class made inside a function"):
+        codec.encode(Local())
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        ({"$": "model", "c": "subprocess:Popen", "v": {"args": "true"}}, "subprocess:Popen is not allowed"),
+        ({"$": "model", "c": "not_imported_module:Thing", "v": {}}, "not_imported_module:Thing is not allowed"),
+        ({"$": "enum", "c": "os:environ", "v": "X"}, "os:environ is not allowed"),
+        ({"$": "pickle", "v": "gASV"}, "unknown tag 'pickle'"),
+        ({"$": "bytes", "v": 3}, "tagged 'bytes' cannot be read"),
+        ({"$": "datetime", "v": "yesterday"}, "tagged 'datetime' cannot be read"),
+    ],
+)
+def test_what_is_not_allowed_or_damaged_is_refused(data: object, says: str) -> None:
+    with pytest.raises(EnvelopeError, match=says):
+        codec.decode(data)
+
+
+def test_nothing_is_imported_for_a_value() -> None:
+    import sys
+
+    assert "turtle" not in sys.modules
+    with pytest.raises(EnvelopeError):
+        codec.decode({"$": "model", "c": "turtle:Turtle", "v": {}})
+    assert "turtle" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (types.Content(parts=[types.Part(text="a"), types.Part(text="b")]), "ab"),
+        ((1, {2}), [1, [2]]),
+        (b"hi", "aGk="),
+        (Order(sku="s"), {"sku": "s", "qty": 1, "tags": []}),
+        ({1: None}, {"1": None}),
+        (dt.date(2026, 1, 2), "2026-01-02"),
+        (float("nan"), "nan"),
+    ],
+)
+def test_plain_shows_people_json(value: object, shown: object) -> None:
+    assert codec.plain(value) == shown

@@ -1,0 +1,83 @@
+"""An envelope comes back as it was written, or names the task whose envelope cannot be used."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from google.genai import types
+
+from adk_airflow.errors import EnvelopeError
+from adk_airflow.runtime import lineage
+from adk_airflow.runtime.envelope import Envelope, Firing
+
+ENVELOPE = Envelope(
+    task="classify",
+    workflow="router",
+    node="classify",
+    message=types.Content(role="user", parts=[types.Part(text="hello")]),
+    firings=(
+        Firing(output=(1, b"x"), route=[True, 1, "1"], branch="a@1", next=("a", "b", "a")),
+        Firing(waiting=True),
+    ),
+    state=lineage.write({}, {"k": 1}, "start"),
+    lost=(lineage.LostUpdate("k", "a", "b"),),
+    items=((0, 1, {"x": (1,)}),),
+    error=("ValueError", "bad"),
+)
+
+
+def test_an_envelope_survives_its_text() -> None:
+    back = Envelope.loads(ENVELOPE.dumps(), task="classify")
+
+    assert back == ENVELOPE
+    assert [type(route) for route in back.firings[0].route] == [bool, int, str]
+
+
+def test_an_envelope_that_is_cut_short_names_the_task_that_wrote_it() -> None:
+    with pytest.raises(EnvelopeError, match=r"task 'classify' is cut short.*Clear task 'classify'"):
+        Envelope.loads(ENVELOPE.dumps()[:-20], task="classify")
+
+
+def test_an_envelope_of_another_version_is_refused() -> None:
+    data = json.loads(ENVELOPE.dumps()) | {"adk_airflow": 99}
+
+    with pytest.raises(EnvelopeError, match=r"task 'classify' has version 99, this adk-airflow reads 1"):
+        Envelope.loads(json.dumps(data), task="classify")
+
+
+@pytest.mark.parametrize("missing", ["firings", "state", "message", "error"])
+def test_an_envelope_without_a_part_is_refused(missing: str) -> None:
+    data = json.loads(ENVELOPE.dumps())
+    del data[missing]
+
+    with pytest.raises(EnvelopeError, match=r"task 'classify' is incomplete"):
+        Envelope.loads(json.dumps(data), task="classify")
+
+
+def test_an_envelope_with_a_class_that_is_not_allowed_is_refused() -> None:
+    data = json.loads(ENVELOPE.dumps())
+    data["firings"][0]["output"] = {"$": "model", "c": "subprocess:Popen", "v": {"args": "touch /tmp/x"}}
+
+    with pytest.raises(EnvelopeError, match=r"task 'classify': a value of class subprocess:Popen is not allowed"):
+        Envelope.loads(json.dumps(data), task="classify")
+
+
+@pytest.mark.parametrize("value", [None, 3, {"adk_airflow": 1}, []])
+def test_something_else_is_no_envelope(value: object) -> None:
+    with pytest.raises(EnvelopeError, match="not an envelope"):
+        Envelope.loads(value, task="classify")
+
+
+@pytest.mark.parametrize(
+    ("firings", "kept"),
+    [
+        ([Firing(output=1), Firing(output=2)], (True, 2)),
+        ([Firing(output=1), Firing()], (False, None)),
+        ([Firing(output=1), Firing(waiting=True)], (True, 1)),
+        ([Firing(output=0)], (True, 0)),
+        ([], (False, None)),
+    ],
+)
+def test_the_last_run_that_completed_decides_the_output(firings: list[Firing], kept: tuple[bool, object]) -> None:
+    assert Envelope("t", "w", "n", firings=tuple(firings)).last_output() == kept

@@ -1,0 +1,347 @@
+"""A workflow as a real DAG run gives what it gives in ADK: output, state, routes, errors; and the UI shows what happened."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pytest
+from airflow.sdk import DAG, Param, task
+from google.adk import Context, Event, Workflow
+from google.adk.workflow import DEFAULT_ROUTE, JoinNode, RetryConfig, node
+
+from adk_airflow import AdkDag, AdkTaskGroup
+from adk_airflow.errors import NodeOverrideError
+from adk_airflow.testing import run_dag, run_workflow
+
+
+def const(name: str, value: Any) -> Any:
+    return node(lambda: value, name=name)
+
+
+def show(name: str) -> Any:
+    def body(node_input: Any) -> Any:
+        return f"{name}:{node_input!r}"
+
+    return node(body, name=name)
+
+
+def router(name: str, route: Any, output: Any = None) -> Any:
+    return node(lambda: Event(route=route, output=output), name=name)
+
+
+def test_the_user_message_reaches_the_first_nodes_and_the_last_output_is_the_runs() -> None:
+    def upper(node_input: str) -> str:
+        return node_input.upper()
+
+    run = run_workflow(Workflow(name="wf", edges=[("START", upper, show("tail"))]), input="hi")
+
+    assert (run.state, run.output) == ("success", "tail:'HI'")
+
+
+def test_params_are_the_initial_state_and_bind_by_name() -> None:
+    def scale(node_input: int, factor: int) -> int:
+        return node_input * factor
+
+    run = run_workflow(Workflow(name="wf", edges=[("START", scale)], input_schema=int), input="5", state={"factor": 3})
+
+    assert run.output == 15
+    assert run.session_state == {"factor": 3}
+
+
+def test_a_run_conf_overrides_a_param() -> None:
+    def scale(factor: int) -> int:
+        return factor
+
+    dag = AdkDag(Workflow(name="wf", edges=[("START", scale)]), schedule=None, params={"factor": Param(3, type="integer")})
+
+    assert run_dag(dag, conf={"factor": 7}).output == 7
+
+
+def test_the_dates_of_the_run_are_in_the_state_of_every_node() -> None:
+    def look(ctx: Context) -> dict[str, Any]:
+        keys = ("dag_id", "run_id", "logical_date", "data_interval_start", "data_interval_end")
+        return {key: ctx.state[f"airflow:{key}"] for key in keys}
+
+    dag = AdkDag(Workflow(name="dated", edges=[("START", const("first", 1), look)]), schedule="@daily")
+    run = run_dag(dag, logical_date=dt.datetime(2026, 3, 4, tzinfo=dt.UTC))
+
+    assert run.output == {
+        "dag_id": "dated",
+        "run_id": run.run_id,
+        "logical_date": "2026-03-04T00:00:00+00:00",
+        "data_interval_start": "2026-03-04T00:00:00+00:00",
+        "data_interval_end": "2026-03-04T00:00:00+00:00",
+    }
+
+
+def test_state_flows_through_a_route_that_was_not_taken() -> None:
+    """What a router wrote is seen after the branches meet, also when the way led past the task that read it."""
+
+    def left(ctx: Context) -> Event:
+        ctx.state["from_left"] = 1
+        return Event(route="past")
+
+    def right(ctx: Context) -> None:
+        ctx.state["from_right"] = 2
+
+    def end(ctx: Context) -> list[Any]:
+        return [ctx.state.get("from_left"), ctx.state.get("from_right")]
+
+    left_node, middle, end_node = node(left), const("middle", 1), node(end)
+    wf = Workflow(
+        name="wf",
+        edges=[("START", left_node, {"to_middle": middle}), (middle, end_node), ("START", node(right), end_node)],
+    )
+    run = run_workflow(wf)
+
+    assert run.task_states["middle"] == ["skipped"]
+    assert run.output == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("route", "taken"),
+    [("x", {"a"}), ("z", {"d"}), (None, {"d"}), (["x", "y"], {"a", "b"}), (True, {"yes"}), (1, {"yes"}), ("1", {"d"})],
+)
+def test_a_route_runs_what_adk_would_run_and_skips_the_rest(route: Any, taken: set[str]) -> None:
+    targets = {"x": show("a"), "y": show("b"), True: show("yes"), DEFAULT_ROUTE: show("d")}
+    wf = Workflow(name="wf", edges=[("START", router("r", route), targets), (tuple(targets.values()), JoinNode(name="never"))])
+    states = run_workflow(wf).task_states
+
+    assert {name for name in ("a", "b", "yes", "d") if states[name] == ["success"]} == taken
+    assert {name for name in ("a", "b", "yes", "d") if states[name] == ["skipped"]} == {"a", "b", "yes", "d"} - taken
+    assert states["never"] == ["skipped"]
+
+
+def test_a_node_that_one_router_passes_by_still_runs_for_another() -> None:
+    target = show("target")
+    wf = Workflow(
+        name="wf",
+        edges=[("START", router("r1", "no"), {"yes": target}), ("START", router("r2", "yes", 2), {"yes": target})],
+    )
+    run = run_workflow(wf)
+
+    assert run.outputs["target"] == ["target:2"]
+
+
+def test_a_way_round_is_not_cut_off_by_the_direct_edge_that_was_not_taken() -> None:
+    r, around, target = router("r", "around", 1), show("around"), show("target")
+    run = run_workflow(Workflow(name="wf", edges=[("START", r, {"around": around, "direct": target}), (around, target)]))
+
+    assert run.output == "target:'around:1'"
+
+
+def test_several_triggers_fire_a_node_and_all_after_it_once_each_in_order() -> None:
+    wf = Workflow(name="wf", edges=[("START", (const("a", 1), const("b", 2)), show("mid"), show("tail"))])
+    run = run_workflow(wf)
+
+    assert run.outputs["mid"] == ["mid:1", "mid:2"]
+    assert run.outputs["tail"] == ["tail:'mid:1'", "tail:'mid:2'"]
+    assert run.output == "tail:'mid:2'"
+
+
+def test_a_parallel_worker_keeps_order_and_maps_an_item_to_a_task() -> None:
+    def double(node_input: int) -> int:
+        return node_input * 2
+
+    wf = Workflow(
+        name="wf",
+        edges=[("START", const("list", [3, None, 1]), node(lambda node_input: node_input, name="same", parallel_worker=True))],
+    )
+    run = run_workflow(wf)
+    assert run.output == [3, None, 1]
+    assert run.task_states["same.run"] == ["success"] * 3
+
+    empty = run_workflow(
+        Workflow(name="wf", edges=[("START", const("list", []), node(double, parallel_worker=True), show("tail"))])
+    )
+    assert (empty.output, empty.task_states["double.run"]) == ("tail:[]", ["skipped"])
+
+
+def test_items_come_in_batches_and_their_state_is_merged() -> None:
+    def mark(ctx: Context, node_input: int) -> int:
+        ctx.state[f"item{node_input}"] = True
+        return -node_input
+
+    wf = Workflow(name="wf", edges=[("START", const("list", [1, 2, 3, 4, 5]), node(mark, parallel_worker=True))])
+    run = run_workflow(wf, nodes={"mark": {"batch_size": 2}})
+
+    assert run.output == [-1, -2, -3, -4, -5]
+    assert len(run.task_states["mark.run"]) == 3
+    assert run.session_state == {f"item{i}": True for i in range(1, 6)}
+
+
+def test_more_items_than_airflow_maps_are_batched_by_themselves() -> None:
+    wf = Workflow(
+        name="wf",
+        edges=[
+            (
+                "START",
+                node(lambda: list(range(1030)), name="many"),
+                node(lambda node_input: node_input + 1, name="inc", parallel_worker=True),
+            )
+        ],
+    )
+    run = run_workflow(wf, nodes={"inc": {"batch_size": 300}})
+    assert (run.output[-1], len(run.task_states["inc.run"])) == (1030, 4)
+
+
+def test_a_worker_that_several_triggers_reach_gives_a_list_for_each() -> None:
+    wf = Workflow(
+        name="wf",
+        edges=[
+            (
+                "START",
+                (const("a", [1, 2]), const("b", 3)),
+                node(lambda node_input: node_input * 10, name="ten", parallel_worker=True),
+                show("tail"),
+            )
+        ],
+    )
+
+    assert run_workflow(wf).outputs["tail"] == ["tail:[10, 20]", "tail:[30]"]
+
+
+def test_a_worker_in_one_task_gives_the_same() -> None:
+    wf = Workflow(
+        name="wf",
+        edges=[("START", const("list", [1, 2]), node(lambda node_input: node_input * 10, name="ten", parallel_worker=True))],
+    )
+    run = run_workflow(wf, nodes={"ten": {"mode": "embedded"}})
+
+    assert (run.output, run.task_states["ten"]) == ([10, 20], ["success"])
+
+
+def test_the_attempts_of_a_retry_are_counted_as_in_adk() -> None:
+    def flaky(ctx: Context) -> int:
+        ctx.state[f"try{ctx.attempt_count}"] = True
+        if ctx.attempt_count < 3:
+            raise ConnectionError("again")
+        return ctx.attempt_count
+
+    wf = Workflow(name="wf", edges=[("START", node(flaky, retry_config=RetryConfig(initial_delay=0.01, jitter=0)))])
+    run = run_workflow(wf)
+
+    assert run.output == 3
+    assert run.session_state == {"try1": True, "try2": True, "try3": True}
+
+
+def test_a_failure_is_the_nodes_own_exception_and_keeps_the_state_up_to_then() -> None:
+    def bad(ctx: Context) -> None:
+        ctx.state["during"] = 1
+        raise LookupError("no such customer")
+
+    run = run_workflow(Workflow(name="orders", edges=[("START", const("ok", 1), node(bad), show("tail"))]))
+
+    assert run.state == "failed"
+    assert run.error == ("LookupError", "no such customer")
+    assert run.session_state == {"during": 1}
+    assert run.task_states["tail"] == ["upstream_failed"]
+
+
+def test_an_output_that_cannot_travel_fails_the_task_that_made_it() -> None:
+    run = run_workflow(Workflow(name="wf", edges=[("START", node(object, name="thing"), show("tail"))]))
+
+    assert run.task_states == {"tail": ["upstream_failed"], "thing": ["failed"]}
+    assert run.error is not None
+    assert run.error[0] == "ValueNotTransferableError"
+    assert "workflow 'wf', node 'thing': its output cannot travel" in run.error[1]
+
+
+def test_a_state_value_that_cannot_travel_names_its_key() -> None:
+    def keep(ctx: Context) -> int:
+        ctx.state["good"], ctx.state["lock"] = 1, object()
+        return 1
+
+    run = run_workflow(Workflow(name="wf", edges=[("START", node(keep))]))
+
+    assert run.error is not None
+    assert "node 'keep': state key 'lock' cannot travel" in run.error[1]
+    assert run.session_state == {"good": 1}
+
+
+def test_two_last_outputs_fail_the_run_as_in_adk() -> None:
+    run = run_workflow(Workflow(name="wf", edges=[("START", (const("a", 1), const("b", 2)))]))
+
+    assert run.error is not None
+    assert run.error[0] == "WorkflowConfigurationError"
+
+
+def test_a_task_group_takes_and_gives_xcoms_beside_other_tasks_twice_in_one_dag() -> None:
+    def words(node_input: str) -> list[str]:
+        return node_input.split()
+
+    def upper(node_input: str) -> str:
+        return node_input.upper()
+
+    def glue(node_input: list[str], sep: str = "-") -> str:
+        return sep.join(node_input)
+
+    wf = Workflow(name="shout", edges=[("START", words, node(upper, parallel_worker=True), glue)])
+    with DAG("mixed", schedule=None) as dag:
+
+        @task
+        def ask() -> str:
+            return "hello big world"
+
+        @task
+        def sep() -> str:
+            return "+"
+
+        first = AdkTaskGroup(wf, "first", input=ask(), state={"sep": sep()})
+        second = AdkTaskGroup(wf, "second", input=first.output, mode="embedded")
+
+        @task
+        def end(one: str, two: str) -> list[str]:
+            return [one, two]
+
+        end(first.output, second.output)
+    run = run_dag(dag)
+
+    assert run.state == "success"
+    assert run.outputs["first.glue"] == ["HELLO+BIG+WORLD"]
+    assert run.outputs["second.shout"] == ["HELLO+BIG+WORLD"]
+    assert run.task_states["end"] == ["success"]
+
+
+def test_node_arguments_reach_the_nodes_operator_and_a_wrong_one_is_named() -> None:
+    wf = Workflow(name="wf", edges=[("START", show("a"), node(lambda node_input: 1, name="each", parallel_worker=True))])
+    dag = AdkDag(wf, schedule=None, nodes={"a": {"retries": 2, "queue": "gpu"}, "each": {"pool": "slow"}})
+
+    assert (dag.get_task("a").retries, dag.get_task("a").queue) == (2, "gpu")
+    assert dag.get_task("each.run").partial_kwargs["pool"] == "slow"
+    with pytest.raises(NodeOverrideError, match="node 'a': Airflow refuses"):
+        AdkDag(wf, schedule=None, nodes={"a": {"no_such_argument": 1}})
+
+
+def test_the_dag_documents_itself_and_every_dag_argument_works() -> None:
+    wf = Workflow(name="wf", description="Greets people.", edges=[("START", show("a"))])
+    dag = AdkDag(wf, dag_id="other", schedule="@hourly", tags=["x"], max_active_runs=1)
+
+    assert (dag.dag_id, dag.tags, dag.max_active_runs, dag.description) == ("other", {"x"}, 1, "Greets people.")
+    assert "| a | function | `a` |" in (dag.doc_md or "")
+
+
+def test_a_lost_update_is_reported_and_the_later_predecessor_stays() -> None:
+    def writer(name: str) -> Any:
+        def body(ctx: Context) -> str:
+            ctx.state["k"] = name
+            return name
+
+        return node(body, name=name)
+
+    wf = Workflow(name="wf", edges=[("START", (writer("a"), writer("b")), JoinNode(name="join"))])
+    run = run_workflow(wf)
+
+    assert run.session_state == {"k": "b"}
+    assert run.lost_updates == (("k", "b", "a"),)
+
+
+def test_a_node_that_asks_a_person_fails_with_what_to_do() -> None:
+    from google.adk.events.request_input import RequestInput
+
+    run = run_workflow(Workflow(name="wf", edges=[("START", node(lambda: RequestInput(message="well?"), name="ask"))]))
+
+    assert run.error is not None
+    assert run.error[0] == "HumanInputNotSupportedError"
+    assert "workflow 'wf', node 'ask' asks a person" in run.error[1]

@@ -1,0 +1,228 @@
+"""What each shape of a workflow becomes: the table in docs/translation.md, line by line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from google.adk import Event, Workflow
+from google.adk.workflow import DEFAULT_ROUTE, JoinNode, RetryConfig, node
+
+from adk_airflow import Plan, plan_workflow
+from adk_airflow.errors import NodeOverrideError, UnsupportedWorkflowError, WorkflowLoadError
+
+
+def step(name: str, **kwargs: Any) -> Any:
+    def body(node_input: Any) -> Any:
+        """Does one thing.
+
+        And says more here.
+        """
+        return node_input
+
+    return node(body, name=name, **kwargs)
+
+
+def plan(*edges: Any, name: str = "wf", nodes: Any = None, mode: str = "tasks", **kwargs: Any) -> Plan:
+    return plan_workflow(Workflow(name=name, edges=list(edges), **kwargs), nodes=nodes, mode=mode)
+
+
+def rules(made: Plan) -> dict[str, tuple[str, list[str]]]:
+    return {task.task_id: (task.trigger_rule, [up.task_id for up in task.upstream]) for task in made.tasks}
+
+
+def test_a_chain_waits_for_the_node_before() -> None:
+    a, b = step("a"), step("b")
+
+    assert rules(plan(("START", a, b))) == {"a": ("all_success", []), "b": ("all_success", ["a"])}
+
+
+def test_a_join_waits_for_all_its_predecessors() -> None:
+    made = plan(("START", (step("a"), step("b")), JoinNode(name="join")))
+
+    assert rules(made)["join"] == ("all_success", ["a", "b"])
+
+
+def test_a_node_with_several_predecessors_runs_when_one_of_them_did() -> None:
+    made = plan(("START", (step("a"), step("b")), step("sink")))
+
+    assert rules(made)["sink"] == ("none_failed_min_one_success", ["a", "b"])
+
+
+def test_a_node_that_start_triggers_too_runs_even_when_the_others_were_skipped() -> None:
+    sink, a = step("sink"), step("a")
+    made = plan(("START", a, sink), ("START", sink))
+
+    assert rules(made)["sink"] == ("none_failed", ["a"])
+    assert next(task for task in made.tasks if task.task_id == "sink").starts
+
+
+def test_routes_are_the_labels_of_the_arrows() -> None:
+    r, a, b = step("r"), step("a"), step("b")
+    made = plan(("START", r, {"x": a, True: a, DEFAULT_ROUTE: b}))
+    labels = {task.task_id: task.upstream[0].label for task in made.tasks if task.upstream and task.kind == "node"}
+
+    assert labels == {"a": "x, True", "b": "default"}
+
+
+def test_a_parallel_worker_becomes_three_tasks_in_a_group() -> None:
+    made = plan(("START", step("list"), step("each", parallel_worker=True, max_parallel_workers=3), step("after")))
+
+    assert rules(made) == {
+        "list": ("all_success", []),
+        "each.items": ("all_success", ["list"]),
+        "each.run": ("all_success", ["each.items"]),
+        "each.collect": ("none_failed_min_one_success", ["each.items", "each.run"]),
+        "after": ("all_success", ["each.collect"]),
+    }
+    assert next(task for task in made.tasks if task.task_id == "each.run").max_active == 3
+    assert (made.entries["each"], made.exits["each"]) == ("each.items", "each.collect")
+
+
+def test_a_worker_whose_retry_covers_the_whole_list_runs_in_one_task() -> None:
+    from google.adk.workflow._parallel_worker import _ParallelWorker
+
+    worker = _ParallelWorker(node=step("each"), retry_config=RetryConfig(max_attempts=2))
+    task = plan(("START", worker)).tasks[0]
+
+    assert (task.task_id, task.kind) == ("each", "node")
+    assert "covers the whole list" in task.why
+
+
+def test_a_retry_per_item_keeps_the_mapped_tasks() -> None:
+    made = plan(("START", step("each", parallel_worker=True, retry_config=RetryConfig(max_attempts=2))))
+
+    assert [task.task_id for task in made.tasks] == ["each.items", "each.run", "each.collect"]
+
+
+def test_a_nested_workflow_runs_in_one_task_and_says_why() -> None:
+    inner = Workflow(name="inner", edges=[("START", step("a"))])
+    task = plan(("START", inner)).tasks[0]
+
+    assert (task.task_id, task.node_kind) == ("inner", "workflow")
+    assert "nested workflow" in task.why
+
+
+def test_the_result_is_the_terminal_node_where_there_is_one() -> None:
+    assert plan(("START", step("a"), step("b"))).result == "b"
+
+
+@pytest.mark.parametrize("schema", [None, dict])
+def test_several_terminals_or_an_output_schema_get_a_result_task(schema: Any) -> None:
+    edges = ("START", (step("a"), step("b"))) if schema is None else ("START", step("a"))
+    made = plan(edges, output_schema=schema)
+
+    assert made.result == "workflow_result"
+    assert made.tasks[-1].kind == "result"
+
+
+def test_a_node_named_like_the_result_task_keeps_its_name() -> None:
+    made = plan(("START", (step("workflow_result"), step("b"))))
+
+    assert "workflow_result" in made.exits
+    assert made.result == "workflow_result_"
+
+
+def test_max_concurrency_limits_the_run() -> None:
+    assert plan(("START", step("a")), max_concurrency=4).max_active_tasks == 4
+    assert plan(("START", step("a")), max_concurrency=0).max_active_tasks is None
+
+
+def test_a_loop_is_refused_with_its_nodes_and_the_way_out() -> None:
+    a, b = step("a"), step("b")
+
+    with pytest.raises(UnsupportedWorkflowError, match=r"workflow 'wf' has a loop \(.*a.*b.*\).*mode='embedded'"):
+        plan(("START", a, b), (b, {"again": a}))
+
+
+def test_embedded_mode_is_one_task_loops_and_all() -> None:
+    a = step("a")
+    made = plan(("START", a, {"again": a}), mode="embedded")
+
+    assert [(task.task_id, task.kind) for task in made.tasks] == [("wf", "workflow")]
+
+
+def test_a_retry_of_the_whole_workflow_is_refused_as_tasks() -> None:
+    with pytest.raises(UnsupportedWorkflowError, match="retry_config or timeout of its own"):
+        plan(("START", step("a")), retry_config=RetryConfig(max_attempts=2))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "says"),
+    [
+        ({"clasify": {}}, "has no node 'clasify'. Did you mean 'classify'"),
+        ({"zzz": {}}, "has no node 'zzz'. It has: classify, each"),
+        ({"classify": {"mode": "mapped"}}, "'mode' is for parallel workers, this is a function"),
+        ({"each": {"mode": "parallel"}}, "mode 'parallel' is none of mapped, embedded"),
+        ({"each": {"batch_size": 0}}, "batch_size 0 is not a whole number of 1 or more"),
+        ({"each": {"batch_size": True}}, "batch_size True is not a whole number"),
+    ],
+)
+def test_a_wrong_override_names_the_node_and_what_is_right(nodes: Any, says: str) -> None:
+    with pytest.raises(NodeOverrideError, match=says):
+        plan(("START", step("classify"), step("each", parallel_worker=True)), nodes=nodes)
+
+
+def test_a_wrong_mode_is_an_error() -> None:
+    with pytest.raises(NodeOverrideError, match="mode 'task' is none of tasks, embedded"):
+        plan(("START", step("a")), mode="task")
+
+
+def test_parallel_branches_warn_about_shared_state_and_cancelling() -> None:
+    warned = {text.split(":")[0] for text in plan(("START", (step("a"), step("b")), JoinNode(name="j"))).warnings}
+
+    assert warned == {"state-between-branches", "no-cancel-on-failure"}
+    assert plan(("START", step("a"), step("b"))).warnings == ()
+
+
+def test_a_plan_survives_json_and_needs_neither_airflow_nor_adk_to_be_read() -> None:
+    import subprocess
+    import sys
+
+    made = plan(("START", step("list"), step("each", parallel_worker=True), {"x": step("a"), DEFAULT_ROUTE: step("b")}))
+    code = (
+        "import sys; from adk_airflow.translator.plan import Plan; text = sys.stdin.read();"
+        "assert Plan.from_json(text).to_json() == text;"
+        "print([m for m in sys.modules if m.split('.')[0] == 'airflow' or m.startswith('google.adk')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], input=made.to_json(), capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "[]"
+    assert Plan.from_json(made.to_json()) == made
+
+
+def test_a_plan_of_another_version_is_refused() -> None:
+    with pytest.raises(ValueError, match="not a plan of version"):
+        Plan.from_json('{"plan": 99}')
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        (object(), "is no Workflow but a object"),
+        ("nowhere", "is not of the form 'package.module:attribute'"),
+        ("no_such_module_here:root_agent", "there is no module 'no_such_module_here'"),
+        ("json:root_agent", "json has no attribute 'root_agent'"),
+        ("json:dumps", "'json:dumps' fails: TypeError"),
+        (Workflow(name="empty"), "workflow 'empty' has no edges"),
+    ],
+)
+def test_what_is_no_workflow_is_named(source: Any, says: str) -> None:
+    with pytest.raises(WorkflowLoadError, match=says):
+        plan_workflow(source)
+
+
+def test_an_agent_alone_is_told_how_to_become_a_workflow() -> None:
+    from google.adk import Agent
+
+    with pytest.raises(WorkflowLoadError, match=r"is no Workflow but a LlmAgent 'bot'.*edges=\[\('START', agent\)\]"):
+        plan_workflow(Agent(name="bot", model="gemini-2.5-flash"))
+
+
+def test_a_function_that_makes_a_refused_workflow_gives_adks_reason() -> None:
+    def build() -> Workflow:
+        a = node(lambda: Event(), name="a")
+        return Workflow(name="bad", edges=[("START", a, a)])
+
+    with pytest.raises(WorkflowLoadError, match=r"refused by google-adk \(it is named 'bad'\): .*cycle detected: a -> a"):
+        plan_workflow(build)
