@@ -30,5 +30,9 @@ class EnvelopeError(AdkAirflowError):
     """What an upstream task left in XCom is missing, cut short, of another version, or not allowed."""
 
 
+class LoopLimitError(AdkAirflowError):
+    """A node of a loop ran more often than its ``max_iterations``; the message shows the last routes."""
+
+
 class HumanInputNotSupportedError(AdkAirflowError):
     """A node asked a person for input, confirmation or credentials while it ran as an Airflow task."""

@@ -52,7 +52,7 @@ class WorkflowRun:
     Attributes:
         state: ``success`` or ``failed``.
         output: The workflow's output, with its Python type; None for no output.
-        outputs: Per node (task) the outputs of its runs, in order; runs without output are left out.
+        outputs: Per node (in a task group: with its prefix) the outputs of its runs, in order; None is left out.
         session_state: The session state at the end, ``temp:`` keys left out.
         error: ``(type, message)`` of the first failure, or None.
         task_states: Per task id the states of its instances, in map-index order.
@@ -162,11 +162,12 @@ def _read(dag: DAG, dag_run: Any) -> WorkflowRun:
         states.setdefault(ti.task_id, []).append(str(getattr(ti.state, "value", ti.state)))
     envelopes = _envelopes(dag_run, instances)
     plan = getattr(dag, "plan", None)
-    result = envelopes.get((plan.result, -1)) if plan is not None else None
+    result = None if plan is None else envelopes.get((plan.result, -1))
+    output = None if plan is None or result is None else result.last_output(plan.result_node)[1]
     errors = [envelope.error for envelope in envelopes.values() if envelope.error is not None]
     return WorkflowRun(
         state=str(getattr(dag_run.state, "value", dag_run.state)),
-        output=result.last_output()[1] if result is not None else None,
+        output=output,
         outputs=_outputs(envelopes),
         session_state=_state(envelopes),
         error=errors[0] if errors else None,
@@ -194,9 +195,11 @@ def _envelopes(dag_run: Any, instances: list[Any]) -> dict[tuple[str, int], Enve
 def _outputs(envelopes: Mapping[tuple[str, int], Envelope]) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
     for (task_id, _), envelope in envelopes.items():
-        outputs = [firing.output for firing in envelope.firings if firing.output is not None]
-        if outputs:
-            found.setdefault(task_id, []).extend(outputs)
+        for firing in envelope.firings:
+            if firing.output is not None:
+                group, _, name = task_id.rpartition(".")
+                where = group if name == "collect" else f"{group}.{firing.node}" if group else firing.node
+                found.setdefault(where, []).append(firing.output)
     return found
 
 

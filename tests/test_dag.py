@@ -140,6 +140,68 @@ def test_several_triggers_fire_a_node_and_all_after_it_once_each_in_order() -> N
     assert run.output == "tail:'mid:2'"
 
 
+def test_a_loop_runs_in_one_task_and_triggers_what_follows_as_often_as_adk() -> None:
+    def draft(ctx: Context, node_input: Any) -> int:
+        ctx.state["drafts"] = ctx.state.get("drafts", 0) + 1
+        return ctx.state["drafts"]
+
+    def judge(node_input: int) -> Event:
+        return Event(output=node_input, route="again" if node_input < 3 else "done")
+
+    draft_node, judge_node, log = node(draft), node(judge), show("log")
+    wf = Workflow(
+        name="review",
+        edges=[("START", draft_node, judge_node, {"again": draft_node, "done": show("send")}), (draft_node, log)],
+    )
+    run = run_workflow(wf)
+
+    assert run.task_states["draft_loop"] == ["success"]
+    assert run.outputs["judge"] == [1, 2, 3]
+    assert run.outputs["log"] == ["log:1", "log:2", "log:3"]
+    assert run.outputs["send"] == ["send:3"]
+    assert run.session_state == {"drafts": 3}
+
+
+def test_several_triggers_enter_a_loop_one_after_the_other() -> None:
+    def halve(node_input: int) -> Event:
+        return Event(output=node_input // 2, route="again" if node_input > 3 else "end")
+
+    halve_node = node(halve)
+    wf = Workflow(
+        name="wf", edges=[("START", (const("a", 8), const("b", 2)), halve_node, {"again": halve_node, "end": show("end")})]
+    )
+
+    # As in ADK: b's trigger waits while the loop runs for a's first one, then they take turns.
+    assert run_workflow(wf).outputs["halve"] == [4, 1, 2, 1]
+
+
+def test_a_loop_that_does_not_end_stops_at_its_limit_and_shows_its_routes() -> None:
+    spin = node(lambda: Event(route="again"), name="spin")
+    wf = Workflow(name="wf", edges=[("START", spin, {"again": spin})])
+    run = run_workflow(wf, nodes={"spin": {"max_iterations": 4}})
+
+    assert run.error is not None
+    assert run.error[0] == "LoopLimitError"
+    assert "node 'spin' has run 4 times, its max_iterations" in run.error[1]
+    assert "spin: 'again', spin: 'again'" in run.error[1]
+
+
+def test_embedded_neighbours_share_their_live_state() -> None:
+    def one(ctx: Context) -> None:
+        ctx.state["seen"] = [*ctx.state.get("seen", []), "one"]
+
+    def two(ctx: Context) -> None:
+        ctx.state["seen"] = [*ctx.state.get("seen", []), "two"]
+
+    first = const("first", 1)
+    wf = Workflow(name="wf", edges=[("START", first, (node(one), node(two)), JoinNode(name="join"))])
+    embedded = {"mode": "embedded"}
+    run = run_workflow(wf, nodes={"first": embedded, "one": embedded, "two": embedded})
+
+    assert run.session_state == {"seen": ["one", "two"]}
+    assert run.task_states == {"first_region": ["success"], "join": ["success"]}
+
+
 def test_a_parallel_worker_keeps_order_and_maps_an_item_to_a_task() -> None:
     def double(node_input: int) -> int:
         return node_input * 2

@@ -163,10 +163,9 @@ class AdkOperator(BaseOperator):
         ti = context["ti"]
         return str(ti.task_id) if ti.map_index < 0 else f"{ti.task_id}[{ti.map_index}]"
 
-    @staticmethod
-    def plain_output(envelope: Envelope) -> Any:
+    def plain_output(self, envelope: Envelope) -> Any:
         """What people and other tasks see as this task's ``return_value``; None for no output."""
-        has, output = envelope.last_output()
+        has, output = envelope.last_output(self.node)
         return codec.plain(output) if has else None
 
 

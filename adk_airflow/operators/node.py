@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
 
 from adk_airflow.operators.base import AdkOperator
+from adk_airflow.runtime import codec
 from adk_airflow.runtime.envelope import XCOM_KEY, Envelope
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ class AdkGraphOperator(AdkOperator):
 
     Args:
         exits: For each node before this one, near or far, the full id of the task that speaks for it.
-        skips: For each node that only this one triggers, the full id of its first task: skipped when it is not triggered.
+        skips: For each node that only this task triggers, the full id of its first task: skipped when it is not triggered.
     """
 
     # Airflow then remembers whom this task skipped, also when a skipped task is cleared.
@@ -37,8 +38,13 @@ class AdkGraphOperator(AdkOperator):
         self.exits = dict(exits or {})
         self.skips = dict(skips or {})
 
+    @property
+    def nodes(self) -> Sequence[str]:
+        """The nodes that run in this task."""
+        return (self.node,)
+
     def read_inbox(self, context: Mapping[str, Any], source: Source) -> Inbox:
-        """Reads what reached the node.
+        """Reads what reached the nodes.
 
         Raises:
             AirflowSkipException: Nothing did: every predecessor was routed elsewhere, or gave no output to wait for.
@@ -49,37 +55,68 @@ class AdkGraphOperator(AdkOperator):
         ti = context["ti"]
         found = inbox.read(
             source.workflow,
-            self.node,
+            self.nodes,
             start=self.start(context),
             exits=self.exits,
             # map_indexes=None: what an unmapped task left, whatever this task is.
             reader=lambda task_id: ti.xcom_pull(task_ids=task_id, key=XCOM_KEY, map_indexes=None),
         )
-        if not found.triggers:
+        if not found.arrivals:
             raise AirflowSkipException(
                 f"workflow {source.workflow.name!r}: no predecessor of node {self.node!r} triggered it in this run"
             )
         return found
 
     def hand_on(self, context: Mapping[str, Any], envelope: Envelope) -> Any:
-        """Skips the nodes that this one alone could have triggered and did not; returns the plain output."""
+        """Skips the nodes that this task alone could have triggered and did not; returns the plain output."""
         output = self.plain_output(envelope)
         chosen = {name for firing in envelope.firings for name in firing.next}
         skipped = [task_id for name, task_id in self.skips.items() if name not in chosen]
         for firing in envelope.firings:
             if firing.route is not None:
-                self.log.info(
-                    "Node %r emitted route %r: goes on to %s",
-                    self.node,
-                    firing.route,
-                    list(firing.next) or "nothing",
-                )
+                targets = ", ".join(firing.next) or "nothing"
+                self.log.info("Node %r emitted route %r: goes on to %s", firing.node, firing.route, targets)
         if skipped:
             self.log.info("Not triggered, so skipped: %s", ", ".join(skipped))
             if output is not None:
                 context["ti"].xcom_push(key="return_value", value=output)
             raise DownstreamTasksSkipped(tasks=skipped)  # type: ignore[no-untyped-call]
         return output
+
+
+class AdkRegionOperator(AdkGraphOperator):
+    """Runs several nodes of a workflow together in ADK's own engine: a loop, or what the user embedded.
+
+    Args:
+        region: Names of the nodes, in ADK's order.
+        max_iterations: For each node that shall not run more often than that: how often. The run then fails with
+            ``LoopLimitError``, which shows the last routes. None: no limit, as in ADK.
+    """
+
+    def __init__(self, *, region: Sequence[str], max_iterations: Mapping[str, int] | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.region = list(region)
+        self.max_iterations = dict(max_iterations or {})
+
+    @property
+    def nodes(self) -> Sequence[str]:
+        """The nodes that run in this task."""
+        return self.region
+
+    def execute(self, context: Any) -> Any:
+        """Returns the last plain output of each node that gave one, by name; XCom ``adk`` holds the envelope."""
+        from adk_airflow.runtime import host
+
+        source = self.load()
+        inbox = self.read_inbox(context, source)
+        run = self.make_run(context, source, inbox)
+        work = host.run_part(run, self.nodes, inbox.arrivals, max_iterations=self.max_iterations)
+        return self.hand_on(context, self.leave(context, source, inbox, self.await_adk(work)))
+
+    def plain_output(self, envelope: Envelope) -> Any:
+        """The last outputs of the region's nodes, by name."""
+        outputs = {name: envelope.last_output(name) for name in self.region}
+        return {name: codec.plain(output) for name, (has, output) in outputs.items() if has}
 
 
 class AdkNodeOperator(AdkGraphOperator):
@@ -92,6 +129,5 @@ class AdkNodeOperator(AdkGraphOperator):
         source = self.load()
         inbox = self.read_inbox(context, source)
         run = self.make_run(context, source, inbox)
-        result = self.await_adk(host.run_triggers(run, self.node, inbox.triggers))
-        envelope = self.leave(context, source, inbox, result)
-        return self.hand_on(context, envelope)
+        result = self.await_adk(host.run_part(run, self.nodes, inbox.arrivals))
+        return self.hand_on(context, self.leave(context, source, inbox, result))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from adk_airflow.errors import EnvelopeError
 from adk_airflow.operators.base import AdkOperator
 from adk_airflow.operators.node import AdkGraphOperator
-from adk_airflow.runtime import codec, lineage
+from adk_airflow.runtime import codec
 from adk_airflow.runtime.envelope import XCOM_KEY, Envelope, Firing
 
 if TYPE_CHECKING:
@@ -44,13 +44,14 @@ class AdkItemsOperator(AdkGraphOperator):
         inbox = self.read_inbox(context, source)
         node = host.find_node(source.workflow, self.node)
         try:
-            lists = [host.worker_items(node, trigger.input) for trigger in inbox.triggers]
+            lists = [host.worker_items(node, arrival.trigger.input) for arrival in inbox.arrivals]
         except Exception as error:
             result = host.HostRun(state=inbox.plain_state(), error=error)
             self.leave(context, source, inbox, result)
             raise
         result = host.HostRun(state=inbox.plain_state())
-        triggers = [[len(items), t.branch, t.sub_branch] for items, t in zip(lists, inbox.triggers, strict=True)]
+        given = zip(lists, (arrival.trigger for arrival in inbox.arrivals), strict=True)
+        triggers = [[len(items), trigger.branch, trigger.sub_branch] for items, trigger in given]
         self.leave(context, source, inbox, result, items=triggers)
         total = sum(map(len, lists))
         size = self.batch_size or max(1, math.ceil(total / conf.getint("core", "max_map_length")))
@@ -63,11 +64,11 @@ class AdkItemsOperator(AdkGraphOperator):
         return [self._element(batch, source.workflow.name) for batch in batches]
 
     def _element(self, batch: Sequence[tuple[int, int, Any]], workflow: str) -> dict[str, str]:
-        encoded = [[firing, at, self.encode(value, f"item {at}", workflow)] for firing, at, value in batch]
+        encoded = [[at, self.encode(value, f"item {at}", workflow)] for _, at, value in batch]
         label = item_label(batch[0][2])
         if len(batch) > 1:
             label = f"{batch[0][1] + 1}-{batch[-1][1] + 1}: {label}"
-        return {"label": label, "batch": codec.dumps(encoded)}
+        return {"label": label, "batch": codec.dumps([batch[0][0], encoded])}
 
 
 def item_label(value: Any) -> str:
@@ -104,10 +105,11 @@ class AdkItemOperator(AdkOperator):
         context["adk_label"] = self.element["label"]
         source = self.load()
         given, inbox = _read_items(context, source, self.items_task)
-        batch = [host.Item(at[0], at[1], codec.decode(at[2])) for at in json.loads(self.element["batch"])]
+        firing, encoded = json.loads(self.element["batch"])
+        batch = [host.Item(at, codec.decode(value)) for at, value in encoded]
         run = self.make_run(context, source, inbox)
-        result = self.await_adk(host.run_items(run, self.node, batch, _triggers(given)))
-        items = [[item.firing, item.index, output] for item, output in zip(batch, result.outputs, strict=True)]
+        result = self.await_adk(host.run_items(run, self.node, firing, batch, _triggers(given)[firing]))
+        items = [[firing, item.index, output] for item, output in zip(batch, result.outputs, strict=True)]
         self.leave(context, source, inbox, result, items=items)
         outputs = [codec.plain(output) for output in result.outputs]
         return outputs[0] if len(outputs) == 1 else outputs
@@ -129,13 +131,12 @@ class AdkCollectOperator(AdkGraphOperator):
     def execute(self, context: Any) -> Any:
         """Returns the list of plain outputs."""
         from adk_airflow.runtime import host
-        from adk_airflow.runtime.inbox import Inbox
+        from adk_airflow.runtime.inbox import merge
 
         source = self.load()
-        given, before = _read_items(context, source, self.items_task)
+        given, _ = _read_items(context, source, self.items_task)
         envelopes = self._results(context, expect=sum(size for size, _, _ in given.items))
-        merged = lineage.merge([before.state, *(envelope.state for envelope in envelopes)])
-        inbox = Inbox((), merged.state, (*before.lost, *merged.lost), before.message)
+        inbox = merge([given, *envelopes])
         result = host.HostRun(state=inbox.plain_state())
         result.firings, result.error = self._firings(source, given, envelopes)
         return self.hand_on(context, self.leave(context, source, inbox, result))
@@ -163,18 +164,18 @@ class AdkCollectOperator(AdkGraphOperator):
             except Exception as error:
                 return firings, error
             branch = host.worker_branch(_triggers(given)[number], self.node, number)
-            firings.append(host.finish(source.workflow, self.node, output, None, branch))
+            firings.append(host.worker_firing(source.workflow, self.node, output, branch))
         return firings, None
 
 
 def _read_items(context: Mapping[str, Any], source: Source, items_task: str) -> tuple[Envelope, Inbox]:
-    from adk_airflow.runtime.inbox import Inbox
+    from adk_airflow.runtime.inbox import merge
 
     text = context["ti"].xcom_pull(task_ids=items_task, key=XCOM_KEY, map_indexes=None)
     if text is None:
         raise EnvelopeError(f"workflow {source.workflow.name!r}: task {items_task!r} left no envelope. Clear it.")
     envelope = Envelope.loads(text, task=items_task)
-    return envelope, Inbox((), envelope.state, envelope.lost, envelope.message)
+    return envelope, merge([envelope])
 
 
 def _triggers(given: Envelope) -> list[Trigger]:

@@ -26,12 +26,13 @@ class AdkWorkflowOperator(AdkOperator):
     def execute(self, context: Any) -> Any:
         """Returns the workflow's plain output; XCom ``adk`` holds the envelope."""
         from adk_airflow.runtime import host
-        from adk_airflow.runtime.inbox import Inbox
+        from adk_airflow.runtime.inbox import merge
 
         source = self.load()
+        self.node = source.workflow.name
         start = self.start(context)
         assert start is not None
-        inbox = Inbox((), start.entries(), (), start.message())
+        inbox = merge([], start)
         result = self.await_adk(host.run_workflow(self.make_run(context, source, inbox)))
         return self.plain_output(self.leave(context, source, inbox, result))
 
@@ -53,29 +54,28 @@ class AdkResultOperator(AdkGraphOperator):
         Raises:
             WorkflowConfigurationError: Several terminal nodes have an output, as in ADK.
         """
-        from adk_airflow.runtime import host, lineage
-        from adk_airflow.runtime.inbox import Inbox
+        from adk_airflow.runtime import host
+        from adk_airflow.runtime.inbox import merge
 
         source = self.load()
-        envelopes: list[Envelope] = []
+        envelopes: dict[str, Envelope] = {}
+        for task_id in dict.fromkeys(self.exits[name] for name in (self.terminals or self.exits)):
+            text = context["ti"].xcom_pull(task_ids=task_id, key=XCOM_KEY, map_indexes=None)
+            if text is not None:
+                envelopes[task_id] = Envelope.loads(text, task=task_id)
         outputs: dict[str, Any] = {}
         for name in self.terminals:
-            text = context["ti"].xcom_pull(task_ids=self.exits[name], key=XCOM_KEY, map_indexes=None)
-            if text is not None:
-                envelopes.append(Envelope.loads(text, task=self.exits[name]))
-                has, output = envelopes[-1].last_output()
+            if self.exits[name] in envelopes:
+                has, output = envelopes[self.exits[name]].last_output(name)
                 if has:
                     outputs[name] = output
-        merged = lineage.merge(envelope.state for envelope in envelopes)
-        lost = dict.fromkeys([*(item for envelope in envelopes for item in envelope.lost), *merged.lost])
-        message = envelopes[0].message if envelopes else None
-        inbox = Inbox((), merged.state, tuple(lost), message)
+        inbox = merge(envelopes.values())
         result = host.HostRun(state=inbox.plain_state())
         try:
             output = host.workflow_output(source.workflow, outputs)
         except Exception as error:
             result.error = error
             output = None
-        result.firings = [Firing(output=output)]
+        result.firings = [Firing(self.node, output)]
         self.leave(context, source, inbox, result)
         return None if output is None else codec.plain(output)

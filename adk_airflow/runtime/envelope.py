@@ -23,6 +23,7 @@ class Firing:
     """One run of a node.
 
     Attributes:
+        node: Name of the node.
         output: The node's output, or None for no output (ADK's meaning).
         route: The route that the node emitted, or None.
         branch: ADK's branch after the run.
@@ -30,6 +31,7 @@ class Firing:
         waiting: True when a ``wait_for_output`` node gave neither output nor route: it triggers nothing.
     """
 
+    node: str
     output: Any = None
     route: Any = None
     branch: str | None = None
@@ -38,6 +40,7 @@ class Firing:
 
     def to_json(self) -> dict[str, Any]:
         return {
+            "node": self.node,
             "output": codec.encode(self.output),
             "route": codec.encode(self.route),
             "branch": self.branch,
@@ -48,6 +51,7 @@ class Firing:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Firing:
         return cls(
+            node=data["node"],
             output=codec.decode(data["output"]),
             route=codec.decode(data["route"]),
             branch=data["branch"],
@@ -63,7 +67,7 @@ class Envelope:
     Attributes:
         task: Id of the task that wrote it, with ``[map_index]`` when mapped.
         workflow: Name of the workflow.
-        node: Name of the node.
+        node: Name of the node, or of the part of the workflow, that the task runs.
         message: The user message that started the run (``google.genai.types.Content``).
         firings: The node's runs, in order.
         state: The session state after them.
@@ -141,13 +145,17 @@ class Envelope:
                 f"XCom {XCOM_KEY!r} of task {task!r} is incomplete ({type(error).__name__}: {error}). {advice}"
             ) from error
 
-    def last_output(self) -> tuple[bool, Any]:
+    def firings_of(self, node: str) -> tuple[Firing, ...]:
+        """The runs of one node, in order."""
+        return tuple(firing for firing in self.firings if firing.node == node)
+
+    def last_output(self, node: str) -> tuple[bool, Any]:
         """``(True, output)`` of the node as ADK keeps it after all runs, or ``(False, None)``.
 
         A run that completes without output clears what an earlier run gave; a run that is still waiting does not.
         """
         has, output = False, None
-        for firing in self.firings:
+        for firing in self.firings_of(node):
             if not firing.waiting:
                 has, output = firing.output is not None, firing.output
         return has, output

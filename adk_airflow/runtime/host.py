@@ -1,8 +1,8 @@
-"""Runs one node (or some items of a parallel worker) in ADK's own engine, as the whole workflow would run it there.
+"""Runs a part of a workflow in ADK's own engine, as the whole workflow would run it there.
 
-The host is a ``Workflow`` in name, schema and type, so that node paths (``ticket_router@1/classify@1``), branches, output
-claims and state rules come out as in a whole run; it schedules just the calls it was given. Everything that a node does
-(schemas, retries, timeouts, plugins, callbacks, dynamic nodes) is done by ADK.
+A part is one node, or several nodes that belong together (a loop). ADK's ``Workflow`` runs it, with two changes: its triggers
+come from the tasks before instead of START, and what leaves the part is recorded instead of scheduled. Node paths
+(``ticket_router@1/classify@1``), branches, joins, loops, output claims and errors are therefore ADK's own.
 
 This is the only module that touches private names of google-adk; they are checked against its version by the tests.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -21,11 +21,13 @@ from google.adk.apps.app import App
 from google.adk.runners import Runner
 from google.adk.sessions.in_memory_session_service import InMemorySessionService
 from google.adk.workflow import START, BaseNode, Workflow
-from google.adk.workflow._dynamic_node_scheduler import DynamicNodeScheduler
+from google.adk.workflow._node_state import NodeState
+from google.adk.workflow._node_status import NodeStatus
+from google.adk.workflow._trigger import Trigger as AdkTrigger
 from google.adk.workflow._workflow import _LoopState, get_common_branch_prefix
 from pydantic import PrivateAttr
 
-from adk_airflow.errors import ValueNotTransferableError
+from adk_airflow.errors import LoopLimitError, ValueNotTransferableError
 from adk_airflow.runtime import codec
 from adk_airflow.runtime.envelope import Firing
 
@@ -53,10 +55,24 @@ class Trigger:
 
 
 @dataclass(frozen=True)
-class Item:
-    """One item of a parallel worker's list: the run of the worker it belongs to, its place in the list, its value."""
+class Arrival:
+    """A trigger on its way to a node of the part.
 
-    firing: int
+    Attributes:
+        target: The node it reaches.
+        trigger: What it brings.
+        source: For a join that waits for several predecessors: the one that arrives. None: the node runs for it at once.
+    """
+
+    target: str
+    trigger: Trigger
+    source: str | None = None
+
+
+@dataclass(frozen=True)
+class Item:
+    """One item of a parallel worker's list: its place in the list, and its value."""
+
     index: int
     value: Any
 
@@ -162,13 +178,11 @@ def worker_branch(trigger: Trigger, name: str, firing: int) -> str | None:
     return str(_BranchPath.create_sub_branch(trigger.branch, name=name, run_id=str(firing + 1)))
 
 
-def finish(workflow: Workflow, node: str, output: Any, route: Any, branch: str | None) -> Firing:
-    """Makes the firing of a run that ended: whether it waits, and whom ADK's own graph triggers next."""
+def worker_firing(workflow: Workflow, node: str, output: Any, branch: str | None) -> Firing:
+    """The firing of a parallel worker whose items have run: whom ADK's own graph triggers next."""
     assert workflow.graph is not None
-    if find_node(workflow, node).wait_for_output and output is None and route is None:
-        return Firing(branch=branch, waiting=True)
-    following = workflow.graph.get_next_pending_nodes(node_name=node, routes_to_match=route)
-    return Firing(output=output, route=route, branch=branch, next=tuple(following))
+    following = workflow.graph.get_next_pending_nodes(node_name=node, routes_to_match=None)
+    return Firing(node, output, None, branch, tuple(following))
 
 
 def validate_worker_output(node: BaseNode, outputs: list[Any]) -> Any:
@@ -192,60 +206,99 @@ def workflow_output(workflow: Workflow, outputs: dict[str, Any]) -> Any:
     return workflow._validate_output_data(next(iter(outputs.values()))) if outputs else None
 
 
-class _Host(Workflow):
-    """Takes the workflow's place in the run and does ``_work`` instead of scheduling a graph."""
+class _Part(Workflow):
+    """The workflow, of which only ``_names`` run here: triggered by ``_arrivals``, recording what leaves."""
 
-    _work: Callable[[_Host, Context], Awaitable[None]] = PrivateAttr()
-    _given: dict[str, Any] = PrivateAttr(default_factory=dict)
-    _child: BaseNode = PrivateAttr()
-    _result: HostRun = PrivateAttr(default_factory=HostRun)
+    _names: frozenset[str] = PrivateAttr()
+    _arrivals: Sequence[Arrival] = PrivateAttr()
+    _given: dict[str, Any] = PrivateAttr()
+    _result: HostRun = PrivateAttr()
+    _stand_ins: dict[str, BaseNode] = PrivateAttr(default_factory=dict)
+    _first_runs: dict[str, int] = PrivateAttr(default_factory=dict)
+    _limits: dict[str, int] = PrivateAttr(default_factory=dict)
 
     def _iter_static_children(self) -> Iterator[BaseNode]:
-        yield self._child  # so that the Runner finds, and closes, the toolsets of the node's agents
+        """Only these: the Runner opens and closes the toolsets of their agents."""
+        return (node for node in super()._iter_static_children() if node.name in self._names)
+
+    def _get_static_node_by_name(self, name: str) -> BaseNode:
+        return self._stand_ins.get(name) or super()._get_static_node_by_name(name)
 
     async def _run_impl(self, *, ctx: Context, node_input: Any) -> AsyncGenerator[Any, None]:
         _restore_temp_state(ctx, self._given)
         self._result.state = ctx.session.state
-        ctx.event_author = self.name
-        loop_state = _LoopState()
-        ctx._workflow_scheduler = DynamicNodeScheduler(state=loop_state)
-        try:
-            await self._work(self, ctx)
-            if ctx.error is None:
-                await self._await_detached(loop_state, ctx)
-        finally:
-            ctx._workflow_scheduler = None
-            await self._cleanup_all_tasks(loop_state)
-        return
-        yield  # makes this an async generator, as ADK expects
-
-    async def _await_detached(self, loop_state: _LoopState, ctx: Context) -> None:
-        """Dynamic nodes that a node started without awaiting them belong to the run, as in ADK."""
-        tasks = loop_state.get_dynamic_tasks()
-        if tasks:
-            await asyncio.wait(tasks)
-            self._surface_detached_dynamic_outcome(tasks, loop_state, ctx)
-            self._result.error_path = ctx.error_node_path
-
-    def _failed(self, ctx: Context, child: Context) -> bool:
-        """Hands the first failure up, as ADK's own Workflow does: by setting it on its context."""
-        if child.error is None:
-            return False
-        if ctx.error is None:
-            ctx._error, ctx._error_node_path = child.error, child.error_node_path
+        async with contextlib.aclosing(super()._run_impl(ctx=ctx, node_input=node_input)) as items:
+            async for item in items:
+                yield item
         self._result.error_path = ctx.error_node_path
-        return True
 
-    async def _call(self, ctx: Context, node: BaseNode, value: Any, **kwargs: Any) -> Context:
-        child: Context = await ctx._run_node_internal(
-            node, node_input=value, return_ctx=True, skip_run_id_validation=True, **kwargs
-        )
-        self._result.interrupts.extend(sorted(child.interrupt_ids))
-        return child
+    def _seed_start_triggers(self, loop_state: _LoopState, ctx: Context, node_input: Any) -> None:
+        for name, before in self._first_runs.items():
+            loop_state.run_counters.setdefault(ctx.node_path or "", {})[name] = before
+        for arrival in self._arrivals:
+            if arrival.source is None:
+                trigger = arrival.trigger
+                loop_state.trigger_buffer.setdefault(arrival.target, []).append(
+                    AdkTrigger(input=trigger.input, use_sub_branch=trigger.sub_branch, branch=trigger.branch)
+                )
+            else:
+                self._arrive_at_join(loop_state, arrival)
+
+    def _arrive_at_join(self, loop_state: _LoopState, arrival: Arrival) -> None:
+        source, trigger = arrival.source, arrival.trigger
+        assert source is not None
+        loop_state.nodes[source] = NodeState(status=NodeStatus.COMPLETED)
+        loop_state.node_branches[source] = trigger.branch or ""
+        loop_state.node_outputs.pop(source, None)
+        if trigger.input is not None:
+            loop_state.node_outputs[source] = trigger.input
+        loop_state.join_arrivals.setdefault(arrival.target, set()).add(source)
+        self._buffer_barrier_trigger(loop_state, arrival.target)
+
+    async def _handle_completion(
+        self, loop_state: _LoopState, node_name: str, node: BaseNode, child_ctx: Context, ctx: Context
+    ) -> None:
+        if node.wait_for_output and child_ctx.output is None and child_ctx.route is None and not child_ctx.interrupt_ids:
+            self._result.firings.append(Firing(node_name, waiting=True))
+        await super()._handle_completion(loop_state, node_name, node, child_ctx, ctx)
+
+    def _buffer_downstream_triggers(
+        self, loop_state: _LoopState, node_name: str, output: Any, route: Any, branch: str | None = None
+    ) -> None:
+        following = self._require_graph().get_next_pending_nodes(node_name=node_name, routes_to_match=route)
+        self._result.firings.append(Firing(node_name, output, route, branch, tuple(following)))
+        self._check_limit(node_name, following)
+        for target in following:
+            if target not in self._names:
+                continue
+            if self._get_static_node_by_name(target)._requires_all_predecessors:
+                loop_state.join_arrivals.setdefault(target, set()).add(node_name)
+                self._buffer_barrier_trigger(loop_state, target)
+            else:
+                loop_state.trigger_buffer.setdefault(target, []).append(
+                    AdkTrigger(input=output, use_sub_branch=len(following) > 1, branch=branch)
+                )
+
+    def _check_limit(self, node_name: str, following: Sequence[str]) -> None:
+        for target in following:
+            limit = self._limits.get(target)
+            runs = sum(firing.node == target for firing in self._result.firings)
+            if limit is not None and target in self._names and runs >= limit:
+                last = [f"{firing.node}: {firing.route!r}" for firing in self._result.firings if firing.route is not None]
+                raise LoopLimitError(
+                    f"workflow {self.name!r}, node {target!r} has run {runs} times, its max_iterations, and"
+                    f" {node_name!r} triggers it again. The last routes were {', '.join(last[-5:]) or 'none'}."
+                )
+
+    def _has_terminal_output(self, loop_state: _LoopState) -> bool:
+        return True  # a part has no output of its own; the workflow's is made from the terminal nodes' firings
+
+    def _finalize(self, loop_state: _LoopState, ctx: Context) -> None:
+        self._result.interrupts = sorted(loop_state.interrupt_ids)
 
 
 class _Items(BaseNode):
-    """Stands at the parallel worker's place in the node path and runs some of its items at once."""
+    """Stands in for a parallel worker and runs some of its items at once."""
 
     rerun_on_resume: bool = True
     _run: Callable[[Context], Awaitable[None]] = PrivateAttr()
@@ -253,66 +306,71 @@ class _Items(BaseNode):
     async def _run_impl(self, *, ctx: Context, node_input: Any) -> AsyncGenerator[Any, None]:
         await self._run(ctx)
         return
-        yield
+        yield  # makes this an async generator, as ADK expects
 
 
-async def run_triggers(run: Run, node_name: str, triggers: Sequence[Trigger]) -> HostRun:
-    """Runs the node once per trigger, one run at a time, in the order given. Stops at the first failure."""
-    assert run.workflow.graph is not None
-    node = find_node(run.workflow, node_name)
-    terminal = node_name in run.workflow.graph._terminal_node_names
+async def run_part(
+    run: Run, names: Iterable[str], arrivals: Sequence[Arrival], *, max_iterations: Mapping[str, int] | None = None
+) -> HostRun:
+    """Runs the nodes ``names`` of the workflow until nothing of them is triggered any more, or one fails.
 
-    async def work(host: _Host, ctx: Context) -> None:
-        for number, trigger in enumerate(triggers, start=1):
-            scope = host._compute_isolation_scope_for_node(node, ctx, str(number))
-            child = await host._call(
-                ctx,
-                node,
-                trigger.input,
-                use_sub_branch=trigger.sub_branch,
-                override_branch=trigger.branch,
-                override_isolation_scope=scope,
-                run_id=str(number),
-                use_as_output=terminal,
-            )
-            if host._failed(ctx, child) or child.interrupt_ids:
-                return
-            branch = child._invocation_context.branch
-            host._result.firings.append(finish(run.workflow, node_name, child.output, child.route, branch))
-
-    return await _run_host(run, node_name, work)
+    Args:
+        run: The Airflow run.
+        names: The nodes.
+        arrivals: What triggers them from outside.
+        max_iterations: How often a node may run at most; one more is a ``LoopLimitError``.
+    """
+    part = _make_part(run, frozenset(names), arrivals)
+    part._limits = dict(max_iterations or {})
+    await _drive(run, part, part._result)
+    return part._result
 
 
-async def run_items(run: Run, node_name: str, items: Sequence[Item], triggers: Sequence[Trigger]) -> HostRun:
-    """Runs items of the parallel worker ``node_name`` at once; ``triggers[item.firing]`` gives the worker's branch."""
-    inner = parallel_worker_of(find_node(run.workflow, node_name))._node
-    outputs: dict[tuple[int, int], Any] = {}
+async def run_items(run: Run, node_name: str, firing: int, items: Sequence[Item], trigger: Trigger) -> HostRun:
+    """Runs items of the ``firing``-th run (from 0) of the parallel worker ``node_name`` at once."""
+    worker = find_node(run.workflow, node_name)
+    inner = parallel_worker_of(worker)._node
+    outputs: dict[int, Any] = {}
 
-    async def one(host: _Host, ctx: Context, item: Item) -> None:
-        child = await host._call(ctx, inner, item.value, use_sub_branch=True, run_id=str(item.index + 1))
-        host._failed(ctx, child)
-        outputs[item.firing, item.index] = child.output
+    async def one(ctx: Context, item: Item) -> None:
+        child = await ctx._run_node_internal(
+            inner,
+            node_input=item.value,
+            use_sub_branch=True,
+            run_id=str(item.index + 1),
+            return_ctx=True,
+            skip_run_id_validation=True,
+        )
+        if child.error is not None and ctx.error is None:
+            ctx._error, ctx._error_node_path = child.error, child.error_node_path
+        ctx._interrupt_ids.update(child.interrupt_ids)
+        outputs[item.index] = child.output
 
-    async def work(host: _Host, ctx: Context) -> None:
-        for firing in sorted({item.firing for item in items}):
-            batch = [item for item in items if item.firing == firing]
-            place = _Items(name=node_name)
+    async def run_all(ctx: Context) -> None:
+        await asyncio.gather(*(one(ctx, item) for item in items))
 
-            async def run_batch(worker_ctx: Context, batch: list[Item] = batch) -> None:
-                await asyncio.gather(*(one(host, worker_ctx, item) for item in batch))
-
-            place._run = run_batch
-            trigger = triggers[firing]
-            child = await host._call(
-                ctx, place, None, use_sub_branch=trigger.sub_branch, override_branch=trigger.branch,
-                run_id=str(firing + 1),
-            )  # fmt: skip
-            if host._failed(ctx, child):
-                return
-
-    result = await _run_host(run, node_name, work)
-    result.outputs = [outputs.get((item.firing, item.index)) for item in items]
+    stand_in = _Items(name=node_name, state_schema=worker.state_schema)
+    stand_in._run = run_all
+    part = _make_part(run, frozenset({node_name}), [Arrival(node_name, trigger)])
+    part._stand_ins, part._first_runs = {node_name: stand_in}, {node_name: firing}
+    await _drive(run, part, part._result)
+    result = part._result
+    result.firings, result.outputs = [], [outputs.get(item.index) for item in items]
     return result
+
+
+def _make_part(run: Run, names: frozenset[str], arrivals: Sequence[Arrival]) -> _Part:
+    workflow = run.workflow
+    part = _Part(
+        name=workflow.name,
+        description=workflow.description,
+        graph=workflow.graph,
+        state_schema=workflow.state_schema,
+        max_concurrency=workflow.max_concurrency,
+    )
+    part._names, part._arrivals, part._given = names, arrivals, run.state
+    part._result = HostRun(state=run.state)
+    return part
 
 
 async def run_workflow(run: Run) -> HostRun:
@@ -320,18 +378,6 @@ async def run_workflow(run: Run) -> HostRun:
     result = HostRun(state=run.state)
     await _drive(run, _watched(run, result), result)
     return result
-
-
-async def _run_host(run: Run, node_name: str, work: Callable[[_Host, Context], Awaitable[None]]) -> HostRun:
-    host = _Host(
-        name=run.workflow.name,
-        description=run.workflow.description,
-        state_schema=run.workflow.state_schema,
-    )
-    host._work, host._given, host._child = work, run.state, find_node(run.workflow, node_name)
-    host._result.state = run.state
-    await _drive(run, host, host._result)
-    return host._result
 
 
 def _watched(run: Run, result: HostRun) -> Workflow:
@@ -346,7 +392,7 @@ def _watched(run: Run, result: HostRun) -> Workflow:
                     yield item
             result.error_path = ctx.error_node_path
             result.interrupts = sorted(ctx.interrupt_ids)
-            result.firings = [Firing(output=ctx.output, route=ctx.route)]
+            result.firings = [Firing(self.name, ctx.output, ctx.route)]
 
     watched = run.workflow.model_copy()
     object.__setattr__(watched, "__class__", Watched)

@@ -1,4 +1,4 @@
-"""What a task finds when it starts: the triggers that reached its node, the session state, the user message.
+"""What a task finds when it starts: what reached its nodes, the session state, the user message.
 
 Only XComs of this run are read. A direct predecessor that was skipped left no envelope; what *its* predecessors left is
 read in its place, so that state never depends on which way the run went.
@@ -6,7 +6,7 @@ read in its place, so that state never depends on which way the run went.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from adk_airflow.runtime.envelope import Envelope
 if TYPE_CHECKING:
     from google.adk.workflow import Workflow
 
-    from adk_airflow.runtime.host import Trigger
+    from adk_airflow.runtime.host import Arrival
 
 START = "__START__"
 START_WRITER = "run"
@@ -54,9 +54,9 @@ class Start:
 
 @dataclass(frozen=True)
 class Inbox:
-    """What reached the node: triggers in ADK's order, merged state, lost updates so far, and the user message."""
+    """What reached the part: arrivals in ADK's order, merged state, lost updates so far, and the user message."""
 
-    triggers: tuple[Trigger, ...]
+    arrivals: tuple[Arrival, ...]
     state: lineage.State
     lost: tuple[lineage.LostUpdate, ...]
     message: Any
@@ -70,32 +70,39 @@ Reader = Callable[[str], Any]
 """Gives the XCom ``adk`` of a task of this run, None when there is none."""
 
 
-def read(workflow: Workflow, node: str, *, start: Start | None, exits: Mapping[str, str], reader: Reader) -> Inbox:
-    """Reads the inbox of ``node``.
+def read(workflow: Workflow, names: Collection[str], *, start: Start | None, exits: Mapping[str, str], reader: Reader) -> Inbox:
+    """Reads what reached the nodes ``names``, which run together in one task.
 
     Args:
         workflow: The loaded workflow.
-        node: Name of the node.
-        start: What the run gives, for a node that START has an edge to; else None.
-        exits: For each ancestor node, the id of the task that speaks for it.
+        names: The nodes.
+        start: What the run gives, when START has an edge to one of them; else None.
+        exits: For each node before them, near or far, the id of the task that speaks for it.
         reader: Reads an XCom.
 
     Raises:
         EnvelopeError: An envelope cannot be used, or none was found at all.
     """
-    direct = predecessors(workflow, node)
-    envelopes = _read_back(workflow, [name for name in direct if name != START], exits, reader)
-    states = ([start.entries()] if start else []) + [envelope.state for envelope in envelopes.values()]
-    if not states:
+    direct = [name for name in _outside(workflow, names) if name != START]
+    envelopes = _read_back(workflow, direct, exits, reader)
+    merged = merge(envelopes.values(), start)
+    if start is None and not envelopes:
         raise EnvelopeError(
-            f"workflow {workflow.name!r}, node {node!r}: no task before it left anything in XCom key 'adk'."
+            f"workflow {workflow.name!r}, node {', '.join(names)!r}: no task before it left anything in XCom key 'adk'."
             " Clear the tasks before it so that they run again."
         )
-    merged = lineage.merge(states)
-    lost = dict.fromkeys([*(item for envelope in envelopes.values() for item in envelope.lost), *merged.lost])
-    message = start.message() if start else next(iter(envelopes.values())).message
-    triggers = _triggers(workflow, node, direct, envelopes, start)
-    return Inbox(tuple(triggers), merged.state, tuple(lost), message)
+    tasks = dict.fromkeys(exits[name] for name in direct)
+    arrivals = _arrivals(workflow, names, [envelopes[task] for task in tasks if task in envelopes], exits, start)
+    return Inbox(tuple(arrivals), merged.state, merged.lost, merged.message)
+
+
+def merge(envelopes: Iterable[Envelope], start: Start | None = None) -> Inbox:
+    """The state, lost updates and message of several envelopes, given in predecessor order; nothing arrives."""
+    envelopes = list(envelopes)
+    merged = lineage.merge([*([start.entries()] if start else []), *(envelope.state for envelope in envelopes)])
+    lost = dict.fromkeys([*(item for envelope in envelopes for item in envelope.lost), *merged.lost])
+    message = start.message() if start else envelopes[0].message if envelopes else None
+    return Inbox((), merged.state, tuple(lost), message)
 
 
 def predecessors(workflow: Workflow, node: str) -> list[str]:
@@ -104,73 +111,87 @@ def predecessors(workflow: Workflow, node: str) -> list[str]:
     return list(dict.fromkeys(e.from_node.name for e in workflow.graph.edges if e.to_node.name == node))
 
 
+def _outside(workflow: Workflow, names: Collection[str]) -> list[str]:
+    """The predecessors of ``names`` that are not among them, each once, in ADK's order of edges."""
+    assert workflow.graph is not None
+    edges = [(e.from_node.name, e.to_node.name) for e in workflow.graph.edges]
+    return list(dict.fromkeys(source for source, target in edges if target in names and source not in names))
+
+
 def _read_back(workflow: Workflow, names: Sequence[str], exits: Mapping[str, str], reader: Reader) -> dict[str, Envelope]:
+    """The envelopes of the tasks that speak for ``names``, by task id; of their predecessors where one was skipped."""
     found: dict[str, Envelope] = {}
     seen: set[str] = set()
     todo = list(names)
     while todo:
         name = todo.pop(0)
-        if name in seen:
+        task = exits.get(name)
+        if name in seen or task is None or task in found:
             continue
         seen.add(name)
-        text = reader(exits[name])
+        text = reader(task)
         if text is not None:
-            found[name] = Envelope.loads(text, task=exits[name])
+            found[task] = Envelope.loads(text, task=task)
         else:
             todo[:0] = [before for before in predecessors(workflow, name) if before != START]
     return found
 
 
-def _triggers(
+def _arrivals(
     workflow: Workflow,
-    node: str,
-    direct: Sequence[str],
-    envelopes: Mapping[str, Envelope],
+    names: Collection[str],
+    envelopes: Sequence[Envelope],
+    exits: Mapping[str, str],
     start: Start | None,
-) -> list[Trigger]:
+) -> list[Arrival]:
     from adk_airflow.runtime import host
 
-    from_start: list[Trigger] = []
+    joins = {name for name in names if host.find_node(workflow, name)._requires_all_predecessors}
+    paired = {name for name in joins if _comes_from_several_tasks(workflow, name, names, exits)}
+    found: list[Arrival] = []
     if start is not None:
         value = host.start_input(workflow, start.message())
-        from_start = [host.Trigger(value, None, host.start_triggers_sub_branches(workflow))]
-    if host.find_node(workflow, node)._requires_all_predecessors:
-        return _join(node, direct, envelopes, from_start)
-    found: list[Trigger] = []
-    for name in direct:
-        if name == START:
-            found += from_start
-            continue
-        for firing in envelopes[name].firings if name in envelopes else ():
+        trigger = host.Trigger(value, None, host.start_triggers_sub_branches(workflow))
+        for name in names:
+            if START in predecessors(workflow, name) and name not in paired:
+                found.append(host.Arrival(name, trigger, START if name in joins else None))
+    for envelope in envelopes:
+        for firing in envelope.firings:
             trigger = host.Trigger(firing.output, firing.branch, len(firing.next) > 1)
-            found += [trigger] * firing.next.count(node)
+            for name in firing.next:
+                if name in names and name not in paired:
+                    found.append(host.Arrival(name, trigger, firing.node if name in joins else None))
+    for name in paired:
+        found += _pair(workflow, name, envelopes, start)
     return found
 
 
-def _join(node: str, direct: Sequence[str], envelopes: Mapping[str, Envelope], from_start: Sequence[Trigger]) -> list[Trigger]:
-    """A join fires when every predecessor arrived; START has arrived from the beginning.
+def _comes_from_several_tasks(workflow: Workflow, join: str, names: Collection[str], exits: Mapping[str, str]) -> bool:
+    before = [name for name in predecessors(workflow, join) if name != START]
+    return not any(name in names for name in before) and len({exits[name] for name in before}) != 1
 
-    Predecessors that ran several times are paired in order; what is left over joins the last firing.
+
+def _pair(workflow: Workflow, join: str, envelopes: Sequence[Envelope], start: Start | None) -> list[Arrival]:
+    """The firings of a join whose predecessors ran in different tasks, so that their order in time says nothing.
+
+    Predecessors that ran several times are paired in order; what is left over joins the last firing. A predecessor that
+    never arrived keeps the join from firing.
     """
     from adk_airflow.runtime import host
 
+    direct = predecessors(workflow, join)
     arrived = {
-        name: [f for f in envelopes[name].firings if node in f.next] if name in envelopes else []
+        name: [f for envelope in envelopes for f in envelope.firings_of(name) if join in f.next]
         for name in direct
         if name != START
     }
     times = min((len(firings) for firings in arrived.values()), default=1)
-    triggers = []
+    found = []
     for turn in range(times):
-        pick = -1 if turn == times - 1 else turn
-        values: dict[str, Any] = {}
-        branches: list[str | None] = []
-        for name in direct:
-            if name == START:
-                values[name] = from_start[0].input
-                branches.append("")
-            else:
-                values[name] = arrived[name][pick].output
-                branches.append(arrived[name][pick].branch)
-        triggers.append(host.Trigger(values, host.common_branch(branches), False))
-    return triggers
+        picked = {name: firings[-1 if turn == times - 1 else turn] for name, firings in arrived.items()}
+        values = {name: picked[name].output if name in picked else None for name in direct}
+        if START in direct and start is not None:
+            values[START] = host.start_input(workflow, start.message())
+        branch = host.common_branch([picked[name].branch if name in picked else "" for name in direct])
+        found.append(host.Arrival(join, host.Trigger(values, branch, False)))
+    return found

@@ -9,7 +9,7 @@ from typing import Any
 from airflow.sdk import Label, TaskGroup
 
 from adk_airflow.errors import NodeOverrideError
-from adk_airflow.operators.node import AdkNodeOperator
+from adk_airflow.operators.node import AdkNodeOperator, AdkRegionOperator
 from adk_airflow.operators.parallel import AdkCollectOperator, AdkItemOperator, AdkItemsOperator
 from adk_airflow.operators.workflow import AdkResultOperator, AdkWorkflowOperator
 from adk_airflow.translator.plan import Plan, PlannedTask
@@ -44,41 +44,41 @@ class _Builder:
         doc = "\n\n".join(text for text in (task.description, task.why and f"*{task.why}*") if text)
         return {**given, "doc_md": doc or None}
 
-    def exits(self, node: str) -> dict[str, str]:
-        return {name: self.full(task_id) for name, task_id in self.plan.ancestors(node).items()}
+    def exits(self, *nodes: str) -> dict[str, str]:
+        return {name: self.full(task_id) for name, task_id in self.plan.ancestors(*nodes).items()}
 
-    def skips(self, node: str) -> dict[str, str]:
-        """The nodes whose only way in is from ``node``; START's own are never skipped."""
+    def skips(self, *nodes: str) -> dict[str, str]:
+        """The nodes whose only way in is from the task of ``nodes``; START's own are never skipped."""
         started = {task.node for task in self.plan.tasks if task.starts}
         return {
             name: self.full(self.plan.entries[name])
             for name, before in self.plan.predecessors.items()
-            if before == (node,) and name not in started
+            if before and set(before) <= set(nodes) and name not in nodes and name not in started
+            if not self._in_region(name)
         }
+
+    def _in_region(self, name: str) -> bool:
+        # A region may be entered at several nodes, so that one of them was not triggered does not skip it.
+        return any(name in task.nodes for task in self.plan.tasks if task.kind == "region")
 
     def make(self, task: PlannedTask) -> Any:
         """The operator of one planned task."""
         local_id = task.task_id.rpartition(".")[2]
         common = {"task_id": local_id, **self.common(task)}
+        names = task.nodes if task.kind == "region" else (task.node,)
+        place = {"exits": self.exits(*names), "skips": self.skips(*names)}
         if task.kind == "node":
-            return AdkNodeOperator(
-                **{**common, "exits": self.exits(task.node), "skips": self.skips(task.node), **task.arguments}
-            )
+            return AdkNodeOperator(**{**common, **place, **task.arguments})
+        if task.kind == "region":
+            return AdkRegionOperator(**{**common, **place, "region": task.nodes, **task.arguments})
         if task.kind == "items":
-            return AdkItemsOperator(**common, exits=self.exits(task.node), batch_size=task.batch_size)
-        items, run = (self.full(f"{task.node}.{part}") for part in ("items", "run"))
+            return AdkItemsOperator(**common, exits=place["exits"], batch_size=task.batch_size)
         if task.kind == "collect":
-            return AdkCollectOperator(
-                **common,
-                exits=self.exits(task.node),
-                skips=self.skips(task.node),
-                items_task=items,
-                run_task=run,
-            )
+            items, run = (self.full(f"{task.node}.{part}") for part in ("items", "run"))
+            return AdkCollectOperator(**common, **place, items_task=items, run_task=run)
         if task.kind == "result":
-            terminals = [name for name, exit_id in self.plan.exits.items() if exit_id in {up.task_id for up in task.upstream}]
-            exits = {name: self.full(self.plan.exits[name]) for name in terminals}
-            return AdkResultOperator(**common, terminals=terminals, exits=exits)
+            exits = {name: self.full(task_id) for name, task_id in self.plan.exits.items()}
+            return AdkResultOperator(**common, terminals=task.nodes, exits=exits)
         assert task.kind == "workflow"
         common.pop("starts")
         return AdkWorkflowOperator(**{**common, **task.arguments})

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from google.adk.workflow import BaseNode
+    from google.adk.workflow import BaseNode, Workflow
 
     from adk_airflow.runtime.source import Source
 
@@ -66,7 +66,14 @@ class Node:
 
 @dataclass(frozen=True)
 class Graph:
-    """A workflow as names and edges, in ADK's own order."""
+    """A workflow as names and edges, in ADK's own order.
+
+    Attributes:
+        max_concurrency: How many nodes run at once at most, None for no limit.
+        checks_output: It has an ``output_schema``.
+        own_run: Why it cannot be taken apart, or nothing.
+        plugins: The names of its App's plugins.
+    """
 
     workflow: str
     description: str
@@ -74,7 +81,7 @@ class Graph:
     edges: tuple[Edge, ...]
     max_concurrency: int | None = None
     checks_output: bool = False
-    own_retry_or_timeout: bool = False
+    own_run: str = ""
     plugins: tuple[str, ...] = ()
 
     def predecessors(self, name: str) -> tuple[str, ...]:
@@ -97,9 +104,20 @@ def read_graph(source: Source) -> Graph:
         edges=tuple(_read_edge(edge) for edge in workflow.graph.edges),
         max_concurrency=workflow.max_concurrency if (workflow.max_concurrency or 0) > 0 else None,
         checks_output=workflow.output_schema is not None,
-        own_retry_or_timeout=workflow.retry_config is not None or workflow.timeout is not None,
+        own_run=_own_run(workflow),
         plugins=tuple(plugin.name for plugin in source.app.plugins),
     )
+
+
+def _own_run(workflow: Workflow) -> str:
+    """Why the workflow cannot be taken apart, or nothing."""
+    from google.adk.workflow import Workflow
+
+    if workflow.retry_config is not None or workflow.timeout is not None:
+        return "has a retry_config or timeout of its own, which covers the whole run"
+    if type(workflow)._run_impl is not Workflow._run_impl:
+        return f"is of the class {type(workflow).__name__}, which runs its graph in its own way"
+    return ""
 
 
 def _read_edge(edge: Any) -> Edge:
@@ -158,7 +176,7 @@ def _description(node: BaseNode) -> str:
     if node.description:
         return node.description
     tool: Any = getattr(node, "tool", None)
-    if tool is not None and getattr(tool, "description", ""):
+    if tool is not None and tool.description:
         return str(tool.description)
     function: Any = getattr(node, "_func", None)
     doc: str = (function.__doc__ if function is not None else None) or ""

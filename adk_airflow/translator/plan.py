@@ -24,12 +24,14 @@ class PlannedTask:
 
     Attributes:
         task_id: Its id inside the DAG or task group.
-        node: The ADK node that it runs or serves; the workflow's name for ``result`` and ``workflow``.
-        kind: ``node`` (one node), ``items``, ``item``, ``collect`` (the three of a parallel worker), ``result`` (picks the
-            workflow's output) or ``workflow`` (the whole workflow).
+        node: The ADK node that it runs or serves; the workflow's name for ``result`` and ``workflow``; the first of ``nodes``
+            for a ``region``.
+        kind: ``node`` (one node), ``region`` (several nodes that run together, such as a loop), ``items``, ``item``,
+            ``collect`` (the three of a parallel worker), ``result`` (picks the workflow's output) or ``workflow`` (all of it).
         node_kind: ADK's kind of the node: function, tool, agent, join, ...
         trigger_rule: Airflow's trigger rule.
         upstream: The tasks it waits for, in ADK's order of edges.
+        nodes: For a region: the nodes that run in it, in ADK's order.
         starts: START has an edge to it: it reads the run's input itself.
         max_active: At most so many mapped instances at once, None for no limit.
         batch_size: For ``items``: how many items one mapped task runs; None for one, or as many as Airflow's limit asks.
@@ -44,6 +46,7 @@ class PlannedTask:
     node_kind: str
     trigger_rule: str = "all_success"
     upstream: tuple[Upstream, ...] = ()
+    nodes: tuple[str, ...] = ()
     starts: bool = False
     max_active: int | None = None
     batch_size: int | None = None
@@ -80,13 +83,18 @@ class Plan:
     max_active_tasks: int | None = None
     warnings: tuple[str, ...] = ()
 
-    def ancestors(self, node: str) -> dict[str, str]:
-        """The nodes before ``node``, near or far, each with the task that speaks for it."""
+    @property
+    def result_node(self) -> str:
+        """The node (or workflow) whose output is the workflow's."""
+        return next(task.node for task in self.tasks if task.task_id == self.result)
+
+    def ancestors(self, *nodes: str) -> dict[str, str]:
+        """The nodes before ``nodes``, near or far, each with the task that speaks for it."""
         found: dict[str, str] = {}
-        todo = list(self.predecessors.get(node, ()))
+        todo = [before for node in nodes for before in self.predecessors.get(node, ())]
         while todo:
             name = todo.pop()
-            if name not in found:
+            if name not in found and name not in nodes:
                 found[name] = self.exits[name]
                 todo.extend(self.predecessors.get(name, ()))
         return found
@@ -102,7 +110,13 @@ class Plan:
         if data.pop("plan", None) != VERSION:
             raise ValueError(f"not a plan of version {VERSION}")
         tasks = [
-            PlannedTask(**{**task, "upstream": tuple(Upstream(**item) for item in task["upstream"])})
+            PlannedTask(
+                **{
+                    **task,
+                    "upstream": tuple(Upstream(**item) for item in task["upstream"]),
+                    "nodes": tuple(task["nodes"]),
+                }
+            )
             for task in data.pop("tasks")
         ]
         predecessors = {name: tuple(items) for name, items in data.pop("predecessors").items()}

@@ -2,8 +2,8 @@
 
     python tests/conformance/run.py CASES.py EXPECTED.json [--mode tasks|embedded] [--only ID,ID] [--json FILE]
 
-Compared exactly: status, output, final state, error type; and as a multiset the outputs of each top-level node. Prints a line
-per disagreement and ``N of M agree`` last. Exit 0 only when every disagreement is documented in ``documented.json`` beside
+Compared exactly: status, output, final state, error type; and as a multiset the outputs per node path. Prints a line per
+disagreement and ``N of M agree`` last. Exit 0 only when every disagreement is documented in ``documented.json`` beside
 this file. Cases tagged ``hitl`` wait for human input in Airflow and are counted as left out.
 """
 
@@ -14,6 +14,7 @@ import base64
 import importlib.util
 import json
 import logging
+import re
 import sys
 import tempfile
 import traceback
@@ -45,8 +46,34 @@ def recorded(value: Any) -> Any:
     return value
 
 
-def run_case(case: Any, mode: str, left_out: set[str]) -> dict[str, Any]:
+def make_recorder() -> Any:
+    """An ADK plugin that notes the output of every event: what ADK's own record of a case was made from."""
+    from google.adk.plugins.base_plugin import BasePlugin
+
+    class Recorder(BasePlugin):
+        def __init__(self) -> None:
+            super().__init__(name="recorder")
+            self.outputs: list[tuple[str, Any]] = []
+
+        async def on_event_callback(self, *, invocation_context: Any, event: Any) -> None:
+            if event.output is not None:
+                self.outputs.append((event.node_info.path or "", recorded(event.output)))
+            elif event.node_info.message_as_output:
+                texts = [part.text or "" for part in event.content.parts] if event.content else []
+                self.outputs.append((event.node_info.path or "", "".join(texts)))
+
+    return Recorder()
+
+
+def per_node(outputs: list[Any]) -> list[str]:
+    """Outputs per node path without run numbers, as a multiset."""
+    return sorted(json.dumps([re.sub(r"@[^/]*", "", path), value], sort_keys=True) for path, value in outputs)
+
+
+def run_case(case: Any, mode: str) -> dict[str, Any]:
     """One case as a DAG run, in the form of EXPECTED.json (status, output, state, error, outputs)."""
+    from google.adk.apps.app import App
+
     from adk_airflow.errors import AdkAirflowError
     from adk_airflow.testing import run_workflow
 
@@ -54,49 +81,35 @@ def run_case(case: Any, mode: str, left_out: set[str]) -> dict[str, Any]:
         root = case.build()
     except Exception as error:
         return {"status": "build_error", "error": type(error).__name__}
+    recorder = make_recorder()
     try:
-        run = run_workflow(root, input=case.input, state=case.state, mode=mode)
+        app = App(name="corpus", root_agent=root, plugins=[recorder])
+        run = run_workflow(app, input=case.input, state=case.state, mode=mode)
     except AdkAirflowError as error:
         return {"status": "refused", "error": f"{type(error).__name__}: {error}"}
-    outputs = sorted(
-        json.dumps([task_id.removesuffix(".collect"), recorded(value)], sort_keys=True)
-        for task_id, values in run.outputs.items()
-        for value in values
-        if task_id.removesuffix(".collect") not in {*left_out, "workflow_result"}
-    )
+    # Of a parallel worker's tasks only the items run in ADK; the list that `collect` makes of them is no event.
+    lists = [
+        (f"{root.name}/{task_id.removesuffix('.collect')}", recorded(value))
+        for task_id in run.task_states
+        if task_id.endswith(".collect")
+        for value in run.outputs.get(task_id.removesuffix(".collect"), [])
+    ]
     return {
         "status": "ok" if run.state == "success" else "error",
         "output": recorded(run.output) if run.state == "success" else None,
         "state": recorded(dict(run.session_state)),
         "error": run.error[0] if run.error else None,
-        "outputs": outputs if mode == "tasks" else None,
+        "outputs": per_node([*recorder.outputs, *lists]),
     }
 
 
-def expected_of(record: dict[str, Any], mode: str) -> dict[str, Any]:
+def expected_of(record: dict[str, Any]) -> dict[str, Any]:
     """What EXPECTED.json says, reduced to what is compared."""
     status = record["status"]
     found: dict[str, Any] = {"status": status, "error": record.get("error", {}).get("type")}
     if status != "build_error":
-        nodes = [(path.split("/"), value) for path, value in record["outputs"]]
-        found |= {
-            "output": record["output"],
-            "state": record["state"],
-            "outputs": sorted(
-                json.dumps([path[1].split("@")[0], value], sort_keys=True)
-                for path, value in nodes
-                if len(path) == 2 and path[1].split("@")[0] not in with_children(record)
-            )
-            if mode == "tasks"
-            else None,
-        }
+        found |= {"output": record["output"], "state": record["state"], "outputs": per_node(record["outputs"])}
     return found
-
-
-def with_children(record: dict[str, Any]) -> set[str]:
-    """Top-level nodes that run others (workers, nested workflows, drivers): ADK records the children's outputs for them."""
-    paths = [path.split("/") for path, *_ in record["runs"]]
-    return {path[1].split("@")[0] for path in paths if len(path) > 2}
 
 
 def differences(want: dict[str, Any], got: dict[str, Any]) -> list[str]:
@@ -120,10 +133,10 @@ def compare(cases: list[Any], expected: dict[str, Any], mode: str) -> dict[str, 
     found: dict[str, list[str]] = {}
     for case in cases:
         try:
-            got = run_case(case, mode, with_children(expected[case.id]) if "runs" in expected[case.id] else set())
+            got = run_case(case, mode)
         except Exception:
             got = {"status": "crash", "error": traceback.format_exc(limit=-3)}
-        wrong = differences(expected_of(expected[case.id], mode), got)
+        wrong = differences(expected_of(expected[case.id]), got)
         if wrong:
             found[case.id] = wrong
             print(f"{case.id}: {'; '.join(wrong)}", flush=True)

@@ -17,8 +17,8 @@ ENVELOPE = Envelope(
     node="classify",
     message=types.Content(role="user", parts=[types.Part(text="hello")]),
     firings=(
-        Firing(output=(1, b"x"), route=[True, 1, "1"], branch="a@1", next=("a", "b", "a")),
-        Firing(waiting=True),
+        Firing("classify", (1, b"x"), route=[True, 1, "1"], branch="a@1", next=("a", "b", "a")),
+        Firing("judge", waiting=True),
     ),
     state=lineage.write({}, {"k": 1}, "start"),
     lost=(lineage.LostUpdate("k", "a", "b"),),
@@ -72,12 +72,13 @@ def test_something_else_is_no_envelope(value: object) -> None:
 @pytest.mark.parametrize(
     ("firings", "kept"),
     [
-        ([Firing(output=1), Firing(output=2)], (True, 2)),
-        ([Firing(output=1), Firing()], (False, None)),
-        ([Firing(output=1), Firing(waiting=True)], (True, 1)),
-        ([Firing(output=0)], (True, 0)),
+        ([Firing("n", 1), Firing("n", 2)], (True, 2)),
+        ([Firing("n", 1), Firing("n")], (False, None)),
+        ([Firing("n", 1), Firing("n", waiting=True)], (True, 1)),
+        ([Firing("n", 1), Firing("other", 2)], (True, 1)),
+        ([Firing("n", 0)], (True, 0)),
         ([], (False, None)),
     ],
 )
 def test_the_last_run_that_completed_decides_the_output(firings: list[Firing], kept: tuple[bool, object]) -> None:
-    assert Envelope("t", "w", "n", firings=tuple(firings)).last_output() == kept
+    assert Envelope("t", "w", "n", firings=tuple(firings)).last_output("n") == kept

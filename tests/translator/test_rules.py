@@ -128,11 +128,71 @@ def test_max_concurrency_limits_the_run() -> None:
     assert plan(("START", step("a")), max_concurrency=0).max_active_tasks is None
 
 
-def test_a_loop_is_refused_with_its_nodes_and_the_way_out() -> None:
+def test_a_loop_becomes_one_task_between_the_others() -> None:
     a, b = step("a"), step("b")
+    made = plan(("START", step("first"), a, b), (b, {"again": a, "done": step("end")}))
+    loop = next(task for task in made.tasks if task.kind == "region")
 
-    with pytest.raises(UnsupportedWorkflowError, match=r"workflow 'wf' has a loop \(.*a.*b.*\).*mode='embedded'"):
-        plan(("START", a, b), (b, {"again": a}))
+    assert rules(made) == {
+        "first": ("all_success", []),
+        "a_loop": ("all_success", ["first"]),
+        "end": ("all_success", ["a_loop"]),
+    }
+    assert loop.nodes == ("a", "b")
+    assert "a loop: ADK's own engine runs a, b together" in loop.why
+    assert next(task for task in made.tasks if task.task_id == "end").upstream[0].label == "done"
+
+
+def test_a_node_that_triggers_itself_is_a_loop() -> None:
+    a = step("a")
+    made = plan(("START", a, {"again": a}))
+
+    assert [task.task_id for task in made.tasks] == ["a_loop", "workflow_result"]
+    assert "no node is terminal" in made.tasks[-1].why
+
+
+def test_neighbours_that_are_embedded_share_a_task_with_what_lies_between() -> None:
+    a, b, c, d = (step(name) for name in "abcd")
+    made = plan(("START", a, b, c, d), (a, c), nodes={"a": {"mode": "embedded"}, "c": {"mode": "embedded"}})
+
+    assert [(task.task_id, task.nodes) for task in made.tasks] == [("a_region", ("a", "b", "c")), ("d", ())]
+
+
+def test_two_loops_are_two_tasks() -> None:
+    a, b = step("a"), step("b")
+    made = plan(("START", a, {"again": a, "on": b}), (b, {"again": b}))
+
+    assert [task.task_id for task in made.tasks if task.kind == "region"] == ["a_loop", "b_loop"]
+
+
+def test_arguments_of_a_regions_nodes_are_gathered_and_must_not_differ() -> None:
+    a, b = step("a"), step("b")
+    edges = (("START", a, b), (b, {"again": a}))
+    made = plan(*edges, nodes={"a": {"pool": "x", "max_iterations": 3}, "b": {"retries": 1}})
+
+    assert made.tasks[0].arguments == {"pool": "x", "max_iterations": {"a": 3}, "retries": 1}
+    with pytest.raises(NodeOverrideError, match="a, b run in one task, but 'pool' was given as 'x' and, for 'b', as 'y'"):
+        plan(*edges, nodes={"a": {"pool": "x"}, "b": {"pool": "y"}})
+
+
+class OwnWay(Workflow):
+    async def _run_impl(self, *, ctx: Any, node_input: Any) -> Any:
+        yield node_input
+
+
+def test_a_workflow_class_that_runs_its_graph_in_its_own_way_is_refused_as_tasks() -> None:
+    with pytest.raises(UnsupportedWorkflowError, match="is of the class OwnWay, which runs its graph in its own way"):
+        plan_workflow(OwnWay(name="wf", edges=[("START", step("a"))]))
+
+
+def test_a_join_behind_nodes_that_may_repeat_is_announced() -> None:
+    c, d, join = step("c"), step("d"), JoinNode(name="join")
+    made = plan(("START", (step("a"), step("b")), c, join), ("START", d, join))
+
+    assert any(text.startswith("join-pairing: node 'join'") for text in made.warnings)
+    assert not any(
+        text.startswith("join-pairing") for text in plan(("START", (step("a"), step("b")), JoinNode(name="j"))).warnings
+    )
 
 
 def test_embedded_mode_is_one_task_loops_and_all() -> None:
@@ -152,7 +212,9 @@ def test_a_retry_of_the_whole_workflow_is_refused_as_tasks() -> None:
     [
         ({"clasify": {}}, "has no node 'clasify'. Did you mean 'classify'"),
         ({"zzz": {}}, "has no node 'zzz'. It has: classify, each"),
-        ({"classify": {"mode": "mapped"}}, "'mode' is for parallel workers, this is a function"),
+        ({"classify": {"mode": "mapped"}}, "mode 'mapped' is none of embedded .this is a function"),
+        ({"classify": {"batch_size": 2}}, "batch_size is for parallel workers, this is a function"),
+        ({"classify": {"max_iterations": 2}}, "max_iterations is for nodes of a loop"),
         ({"each": {"mode": "parallel"}}, "mode 'parallel' is none of mapped, embedded"),
         ({"each": {"batch_size": 0}}, "batch_size 0 is not a whole number of 1 or more"),
         ({"each": {"batch_size": True}}, "batch_size True is not a whole number"),

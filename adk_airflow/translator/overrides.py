@@ -1,0 +1,71 @@
+"""The arguments that a user gives per node: checked against the graph, and gathered for the task that runs the node."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from adk_airflow.errors import NodeOverrideError
+from adk_airflow.translator.graph import Graph, Node
+from adk_airflow.translator.parts import find_parts, is_loop
+
+_WHOLE_NUMBERS = ("batch_size", "max_iterations")
+
+
+def check(graph: Graph, nodes: Mapping[str, Mapping[str, Any]]) -> None:
+    """Refuses what cannot be meant.
+
+    Raises:
+        NodeOverrideError: An unknown node (with the nearest right name), or an argument that does not fit the node.
+    """
+    names = {node.name: node for node in graph.nodes}
+    for name, arguments in nodes.items():
+        if name not in names:
+            near = difflib.get_close_matches(name, names, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else f" It has: {', '.join(sorted(names))}."
+            raise NodeOverrideError(f"workflow {graph.workflow!r} has no node {name!r}.{hint}")
+        problem = _problem(graph, names[name], arguments)
+        if problem:
+            raise NodeOverrideError(f"workflow {graph.workflow!r}, node {name!r}: {problem}")
+
+
+def _problem(graph: Graph, node: Node, arguments: Mapping[str, Any]) -> str:
+    worker = node.kind == "parallel_worker"
+    allowed = ("mapped", "embedded") if worker else ("embedded",)
+    if "mode" in arguments and arguments["mode"] not in allowed:
+        return f"mode {arguments['mode']!r} is none of {', '.join(allowed)} (this is a {node.kind})"
+    if "batch_size" in arguments and not worker:
+        return f"batch_size is for parallel workers, this is a {node.kind}"
+    for key in _WHOLE_NUMBERS:
+        value = arguments.get(key)
+        if value is not None and (type(value) is not int or value < 1):
+            return f"{key} {value!r} is not a whole number of 1 or more"
+    if "max_iterations" in arguments:
+        part = next(part for part in find_parts(graph) if node.name in part)
+        if not is_loop(graph, part):
+            return "max_iterations is for nodes of a loop, and this one is in none"
+    return ""
+
+
+def of_part(graph: Graph, part: Collection[str], nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The operator arguments for the task that runs the nodes of ``part`` (without ``mode``).
+
+    Raises:
+        NodeOverrideError: Two of its nodes were given different values for one argument.
+    """
+    found: dict[str, Any] = {}
+    for name in part:
+        for key, value in nodes.get(name, {}).items():
+            if key == "mode":
+                continue
+            if key == "max_iterations":
+                found.setdefault(key, {})[name] = value
+            elif key in found and found[key] != value:
+                raise NodeOverrideError(
+                    f"workflow {graph.workflow!r}: {', '.join(part)} run in one task, but {key!r} was given as"
+                    f" {found[key]!r} and, for {name!r}, as {value!r}. Give one value."
+                )
+            else:
+                found[key] = value
+    return found

@@ -1,0 +1,59 @@
+"""What can differ from one ADK process for a graph; ``docs/differences.md`` explains each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from adk_airflow.translator.graph import START, Graph
+
+
+def warnings_for(graph: Graph, parts: Sequence[tuple[str, ...]]) -> list[str]:
+    """One line per difference that this graph, divided into these parts, can meet: ``name: explanation``."""
+    part_of = {name: number for number, part in enumerate(parts) for name in part}
+    found = []
+    if _has_parallel_tasks(graph, part_of):
+        found.append(
+            "state-between-branches: parallel branches run in processes of their own: one does not see what the other"
+            " writes to state until they join, and of two writes to one key the later predecessor's stays (reported)."
+        )
+        found.append("no-cancel-on-failure: when a branch fails, tasks of other branches that already run are not cancelled.")
+    for node in graph.nodes:
+        if node.join and _pairs(graph, node.name, part_of):
+            found.append(f"join-pairing: node {node.name!r} joins nodes that may run several times; they are paired in order.")
+        if node.sees_history:
+            found.append(f"agent-history: agent {node.name!r} sees the events of its own task only, not of earlier nodes.")
+        if node.asks_people:
+            found.append(f"human-input: node {node.name!r} asks a person, which fails in an Airflow task for now.")
+    if graph.plugins:
+        found.append(
+            f"plugins-per-task: run callbacks of {', '.join(graph.plugins)} are called once per task, not once per run."
+        )
+    return found
+
+
+def _has_parallel_tasks(graph: Graph, part_of: dict[str, int]) -> bool:
+    """Whether some node hands on to several tasks, or a parallel worker runs its items in several."""
+    for name in (START, *part_of):
+        if len({part_of[target] for target in graph.successors(name) if part_of[target] != part_of.get(name)}) > 1:
+            return True
+    return any(node.kind == "parallel_worker" and not node.list_wide for node in graph.nodes)
+
+
+def _pairs(graph: Graph, join: str, part_of: dict[str, int]) -> bool:
+    """Whether a join's predecessors run in several tasks, one of them possibly more than once."""
+    before = [name for name in graph.predecessors(join) if name != START]
+    if len({part_of[name] for name in before}) < 2:
+        return False
+    return any(_may_repeat(graph, name, set()) for name in before)
+
+
+def _may_repeat(graph: Graph, name: str, seen: set[str]) -> bool:
+    """Whether the node, or one that triggers it, has several triggers and is no join."""
+    if name == START or name in seen:
+        return name in seen
+    seen.add(name)
+    node = next(node for node in graph.nodes if node.name == name)
+    before = graph.predecessors(name)
+    if node.join:
+        return False
+    return len(before) > 1 or any(_may_repeat(graph, other, seen) for other in before)
