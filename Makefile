@@ -1,0 +1,49 @@
+# Everything starts here: `make demo` from a fresh clone needs a Python 3.11 to 3.13 and make, nothing else.
+# PYTHON=... names the Python for the virtual environment.
+
+PYTHON ?= python3
+export PYTHON
+unexport PYTHONDONTWRITEBYTECODE
+
+BIN := .venv/bin
+HOME_OF_DEMO := .demo
+PROJECTS := pyproject.toml $(wildcard providers/*/pyproject.toml) constraints.txt
+ADK_AIRFLOW := $(BIN)/adk-airflow
+
+.PHONY: help demo up down test lint screenshots clean
+
+help: ## list the commands
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
+
+demo: .venv/.installed ## run the batch retrieval workflow on an Airflow of its own, show its report, end the Airflow
+	@$(ADK_AIRFLOW) demo --home $(HOME_OF_DEMO) --dags dags $(ARGS)
+
+up: .venv/.installed ## start that Airflow and leave it running
+	@$(ADK_AIRFLOW) up --home $(HOME_OF_DEMO) --dags dags $(ARGS)
+
+down: ## end it
+	@if [ -x $(ADK_AIRFLOW) ]; then $(ADK_AIRFLOW) down --home $(HOME_OF_DEMO); fi
+
+test: .venv/.installed ## run the whole test suite; ARGS="-k name" for a part of it
+	@$(BIN)/python -m pytest $(ARGS)
+
+lint: .venv/.installed-dev ## check style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+screenshots: .venv/.installed ## take the pictures of docs/ from a running demo, with headless Chromium
+	@scripts/screenshots $(ARGS)
+
+clean: down ## end it, and remove the virtual environment, the demo's data and all caches
+	rm -rf .venv $(HOME_OF_DEMO) build dist .pytest_cache .mypy_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamps are written last: an installation that was interrupted is done again.
+.venv/.installed: $(PROJECTS)
+	@scripts/install
+	@touch $@
+
+.venv/.installed-dev: $(PROJECTS)
+	@scripts/install dev
+	@touch $@ .venv/.installed
