@@ -198,7 +198,10 @@ def _outputs(envelopes: Mapping[tuple[str, int], Envelope]) -> dict[str, list[An
         for firing in envelope.firings:
             if firing.output is not None:
                 group, _, name = task_id.rpartition(".")
-                where = group if name == "collect" else f"{group}.{firing.node}" if group else firing.node
+                if firing.node == "__START__":
+                    continue
+                of_group = name != firing.node and group.rpartition(".")[2] == firing.node
+                where = group if of_group else f"{group}.{firing.node}" if group else firing.node
                 found.setdefault(where, []).append(firing.output)
     return found
 

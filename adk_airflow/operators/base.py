@@ -24,6 +24,7 @@ class AdkOperator(BaseOperator):
     Args:
         workflow: Reference to the workflow: ``package.module:attribute``, or what ``runtime.source.register`` returned.
         node: Name of the node.
+        scope: For a node of a nested workflow: the names of the workflows on the way to it, without the outermost.
         starts: START has an edge to the node, so the run's input and initial state enter here.
         input: The user's input where ``starts``: text or JSON data. None: the run's ``params["input"]``. Templated.
         state: The initial session state where ``starts``. None: the run's other params. Templated.
@@ -37,6 +38,7 @@ class AdkOperator(BaseOperator):
         *,
         workflow: str,
         node: str,
+        scope: Sequence[str] = (),
         starts: bool = False,
         input: Any = None,
         state: dict[str, Any] | None = None,
@@ -45,15 +47,16 @@ class AdkOperator(BaseOperator):
         super().__init__(**kwargs)
         self.workflow = workflow
         self.node = node
+        self.scope = list(scope)
         self.starts = starts
         self.input = input
         self.state = state
 
     def load(self) -> Source:
-        """Imports the workflow (and google-adk with it)."""
+        """Imports the workflow (and google-adk with it); gives the one that the node belongs to."""
         from adk_airflow.runtime.source import load
 
-        return load(self.workflow)
+        return load(self.workflow).enter(self.scope)
 
     def start(self, context: Mapping[str, Any]) -> Start | None:
         """What the run gives to this task, None when START has no edge to its node."""
@@ -68,11 +71,16 @@ class AdkOperator(BaseOperator):
 
     def make_run(self, context: Mapping[str, Any], source: Source, inbox: Inbox) -> Run:
         """The ADK side of this Airflow run; its session id is the run's id."""
-        from adk_airflow.runtime.host import Run
+        from adk_airflow.runtime.host import Parent, Run, Trigger
         from adk_airflow.runtime.services import default_artifact_service
 
+        scopes = [inbox.scopes["/".join(self.scope[: at + 1])] for at in range(len(self.scope))]
         return Run(
             app=source.app,
+            parents=tuple(
+                Parent(workflow, Trigger(None, branch, sub_branch))
+                for workflow, (branch, sub_branch) in zip(source.parents, scopes, strict=True)
+            ),
             workflow=source.workflow,
             session_id=str(context["run_id"]),
             message=inbox.message,
@@ -102,6 +110,7 @@ class AdkOperator(BaseOperator):
         result: HostRun,
         *,
         items: Sequence[Any] = (),
+        scopes: Mapping[str, tuple[str | None, bool]] | None = None,
     ) -> Envelope:
         """Leaves the envelope in XCom, also when the node failed, and raises what the node raised.
 
@@ -140,6 +149,7 @@ class AdkOperator(BaseOperator):
             state=lineage.write(inbox.state, encoded, self._writer(context)),
             lost=inbox.lost,
             items=tuple(items),
+            scopes={**inbox.scopes, **(scopes or {})},
             error=None if result.error is None else (type(result.error).__name__, str(result.error)),
         )
         context["ti"].xcom_push(key=XCOM_KEY, value=envelope.dumps())

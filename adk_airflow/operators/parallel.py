@@ -163,8 +163,8 @@ class AdkCollectOperator(AdkGraphOperator):
                 output = host.validate_worker_output(node, [outputs[number, at] for at in range(size)])
             except Exception as error:
                 return firings, error
-            branch = host.worker_branch(_triggers(given)[number], self.node, number)
-            firings.append(host.worker_firing(source.workflow, self.node, output, branch))
+            branch = host.sub_branch(_triggers(given)[number], self.node, number)
+            firings.append(host.make_firing(source.workflow, self.node, output, branch))
         return firings, None
 
 

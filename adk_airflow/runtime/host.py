@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import copy
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from google.adk.agents.context import Context
@@ -100,12 +100,21 @@ class HostRun:
 
 
 @dataclass(frozen=True)
+class Parent:
+    """A workflow around a nested one, and the trigger that its node was run for."""
+
+    workflow: Workflow
+    trigger: Trigger
+
+
+@dataclass(frozen=True)
 class Run:
     """The Airflow run that a host works for.
 
     Attributes:
         app: The ADK App: its name, plugins and configs.
-        workflow: The workflow that is being run.
+        workflow: The workflow that is being run, or the nested one of which a part is run.
+        parents: For a nested workflow: the workflows around it, outermost first.
         session_id: Id of the ADK session; the same for all tasks of one Airflow run.
         message: The user message that started the run.
         state: The session state that the node finds.
@@ -120,6 +129,7 @@ class Run:
     state: dict[str, Any]
     artifact_service: BaseArtifactService | None = None
     on_event: Callable[[Event], None] | None = None
+    parents: tuple[Parent, ...] = ()
 
 
 def find_node(workflow: Workflow, name: str) -> BaseNode:
@@ -153,15 +163,14 @@ def worker_items(node: BaseNode, node_input: Any) -> list[Any]:
     return node_input if isinstance(node_input, list) else [node_input]
 
 
-def start_input(workflow: Workflow, message: types.Content) -> Any:
-    """What START hands to its successors: the user message, validated by the workflow's ``input_schema``."""
-    return workflow._validate_input_data(message)
+def start_input(workflow: Workflow, given: Any) -> Any:
+    """What START hands to its successors: what the workflow was given, validated by its ``input_schema``."""
+    return workflow._validate_input_data(given)
 
 
 def start_triggers_sub_branches(workflow: Workflow) -> bool:
     """Whether ADK gives START's successors a branch of their own (it has several edges)."""
-    assert workflow.graph is not None
-    return sum(edge.from_node.name == START.name for edge in workflow.graph.edges) > 1
+    return len(start_successors(workflow)) > 1
 
 
 def common_branch(branches: Sequence[str | None]) -> str:
@@ -169,8 +178,14 @@ def common_branch(branches: Sequence[str | None]) -> str:
     return get_common_branch_prefix([branch or "" for branch in branches])
 
 
-def worker_branch(trigger: Trigger, name: str, firing: int) -> str | None:
-    """ADK's branch of the ``firing``-th run (from 0) of a parallel worker."""
+def start_successors(workflow: Workflow) -> tuple[str, ...]:
+    """Whom START triggers, in ADK's order."""
+    assert workflow.graph is not None
+    return tuple(edge.to_node.name for edge in workflow.graph.edges if edge.from_node.name == START.name)
+
+
+def sub_branch(trigger: Trigger, name: str, firing: int) -> str | None:
+    """ADK's branch of the ``firing``-th run (from 0) of a node that was triggered so."""
     from google.adk.events._branch_path import _BranchPath
 
     if not trigger.sub_branch:
@@ -178,8 +193,8 @@ def worker_branch(trigger: Trigger, name: str, firing: int) -> str | None:
     return str(_BranchPath.create_sub_branch(trigger.branch, name=name, run_id=str(firing + 1)))
 
 
-def worker_firing(workflow: Workflow, node: str, output: Any, branch: str | None) -> Firing:
-    """The firing of a parallel worker whose items have run: whom ADK's own graph triggers next."""
+def make_firing(workflow: Workflow, node: str, output: Any, branch: str | None) -> Firing:
+    """The firing of a node that ran in several tasks and emits no route: whom ADK's own graph triggers next."""
     assert workflow.graph is not None
     following = workflow.graph.get_next_pending_nodes(node_name=node, routes_to_match=None)
     return Firing(node, output, None, branch, tuple(following))
@@ -295,6 +310,7 @@ class _Part(Workflow):
 
     def _finalize(self, loop_state: _LoopState, ctx: Context) -> None:
         self._result.interrupts = sorted(loop_state.interrupt_ids)
+        ctx._interrupt_ids = set(loop_state.interrupt_ids)
 
 
 class _Items(BaseNode):
@@ -322,7 +338,7 @@ async def run_part(
     """
     part = _make_part(run, frozenset(names), arrivals)
     part._limits = dict(max_iterations or {})
-    await _drive(run, part, part._result)
+    await _drive(run, _around(run, part), part._result)
     return part._result
 
 
@@ -353,7 +369,7 @@ async def run_items(run: Run, node_name: str, firing: int, items: Sequence[Item]
     stand_in._run = run_all
     part = _make_part(run, frozenset({node_name}), [Arrival(node_name, trigger)])
     part._stand_ins, part._first_runs = {node_name: stand_in}, {node_name: firing}
-    await _drive(run, part, part._result)
+    await _drive(run, _around(run, part), part._result)
     result = part._result
     result.firings, result.outputs = [], [outputs.get(item.index) for item in items]
     return result
@@ -370,6 +386,15 @@ def _make_part(run: Run, names: frozenset[str], arrivals: Sequence[Arrival]) -> 
     )
     part._names, part._arrivals, part._given = names, arrivals, run.state
     part._result = HostRun(state=run.state)
+    return part
+
+
+def _around(run: Run, part: _Part) -> _Part:
+    """Puts a part of a nested workflow into its place in the workflows around it."""
+    for parent in reversed(run.parents):
+        outer = _make_part(replace(run, workflow=parent.workflow), frozenset({part.name}), [Arrival(part.name, parent.trigger)])
+        outer._stand_ins = {part.name: part}
+        part = outer
     return part
 
 

@@ -7,7 +7,7 @@ read in its place, so that state never depends on which way the run went.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from adk_airflow.errors import EnvelopeError
@@ -60,6 +60,7 @@ class Inbox:
     state: lineage.State
     lost: tuple[lineage.LostUpdate, ...]
     message: Any
+    scopes: Mapping[str, tuple[str | None, bool]] = field(default_factory=dict)
 
     def plain_state(self) -> dict[str, Any]:
         """The state as ADK's session takes it."""
@@ -76,15 +77,16 @@ def read(workflow: Workflow, names: Collection[str], *, start: Start | None, exi
     Args:
         workflow: The loaded workflow.
         names: The nodes.
-        start: What the run gives, when START has an edge to one of them; else None.
-        exits: For each node before them, near or far, the id of the task that speaks for it.
+        start: What the run gives, when START of the outermost workflow has an edge to one of them; else None.
+        exits: For each node before them, near or far, the id of the task that speaks for it. In a nested workflow also for
+            its START: the task that takes its input.
         reader: Reads an XCom.
 
     Raises:
         EnvelopeError: An envelope cannot be used, or none was found at all.
     """
-    direct = [name for name in _outside(workflow, names) if name != START]
-    envelopes = _read_back(workflow, direct, exits, reader)
+    direct = [name for name in _outside(workflow, names) if name in exits]
+    envelopes = read_back(workflow, direct, exits, reader)
     merged = merge(envelopes.values(), start)
     if start is None and not envelopes:
         raise EnvelopeError(
@@ -93,7 +95,7 @@ def read(workflow: Workflow, names: Collection[str], *, start: Start | None, exi
         )
     tasks = dict.fromkeys(exits[name] for name in direct)
     arrivals = _arrivals(workflow, names, [envelopes[task] for task in tasks if task in envelopes], exits, start)
-    return Inbox(tuple(arrivals), merged.state, merged.lost, merged.message)
+    return replace(merged, arrivals=tuple(arrivals))
 
 
 def merge(envelopes: Iterable[Envelope], start: Start | None = None) -> Inbox:
@@ -102,7 +104,8 @@ def merge(envelopes: Iterable[Envelope], start: Start | None = None) -> Inbox:
     merged = lineage.merge([*([start.entries()] if start else []), *(envelope.state for envelope in envelopes)])
     lost = dict.fromkeys([*(item for envelope in envelopes for item in envelope.lost), *merged.lost])
     message = start.message() if start else envelopes[0].message if envelopes else None
-    return Inbox((), merged.state, tuple(lost), message)
+    scopes = {path: scope for envelope in envelopes for path, scope in envelope.scopes.items()}
+    return Inbox((), merged.state, tuple(lost), message, scopes)
 
 
 def predecessors(workflow: Workflow, node: str) -> list[str]:
@@ -118,7 +121,7 @@ def _outside(workflow: Workflow, names: Collection[str]) -> list[str]:
     return list(dict.fromkeys(source for source, target in edges if target in names and source not in names))
 
 
-def _read_back(workflow: Workflow, names: Sequence[str], exits: Mapping[str, str], reader: Reader) -> dict[str, Envelope]:
+def read_back(workflow: Workflow, names: Sequence[str], exits: Mapping[str, str], reader: Reader) -> dict[str, Envelope]:
     """The envelopes of the tasks that speak for ``names``, by task id; of their predecessors where one was skipped."""
     found: dict[str, Envelope] = {}
     seen: set[str] = set()
@@ -126,14 +129,14 @@ def _read_back(workflow: Workflow, names: Sequence[str], exits: Mapping[str, str
     while todo:
         name = todo.pop(0)
         task = exits.get(name)
-        if name in seen or task is None or task in found:
+        if name in seen or task is None or task in found:  # the outermost START has no task
             continue
         seen.add(name)
         text = reader(task)
         if text is not None:
             found[task] = Envelope.loads(text, task=task)
         else:
-            todo[:0] = [before for before in predecessors(workflow, name) if before != START]
+            todo[:0] = predecessors(workflow, name)
     return found
 
 
@@ -162,16 +165,19 @@ def _arrivals(
                 if name in names and name not in paired:
                     found.append(host.Arrival(name, trigger, firing.node if name in joins else None))
     for name in paired:
-        found += _pair(workflow, name, envelopes, start)
+        found += _pair(workflow, name, envelopes, exits, start)
     return found
 
 
 def _comes_from_several_tasks(workflow: Workflow, join: str, names: Collection[str], exits: Mapping[str, str]) -> bool:
-    before = [name for name in predecessors(workflow, join) if name != START]
-    return not any(name in names for name in before) and len({exits[name] for name in before}) != 1
+    before = [name for name in predecessors(workflow, join) if name in exits]
+    inside = any(name in names for name in predecessors(workflow, join))
+    return not inside and len({exits[name] for name in before}) != 1
 
 
-def _pair(workflow: Workflow, join: str, envelopes: Sequence[Envelope], start: Start | None) -> list[Arrival]:
+def _pair(
+    workflow: Workflow, join: str, envelopes: Sequence[Envelope], exits: Mapping[str, str], start: Start | None
+) -> list[Arrival]:
     """The firings of a join whose predecessors ran in different tasks, so that their order in time says nothing.
 
     Predecessors that ran several times are paired in order; what is left over joins the last firing. A predecessor that
@@ -183,7 +189,7 @@ def _pair(workflow: Workflow, join: str, envelopes: Sequence[Envelope], start: S
     arrived = {
         name: [f for envelope in envelopes for f in envelope.firings_of(name) if join in f.next]
         for name in direct
-        if name != START
+        if name in exits
     }
     times = min((len(firings) for firings in arrived.values()), default=1)
     found = []

@@ -7,6 +7,7 @@ for a workflow that is imported, or a key that the DAG file registered for an ob
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +23,26 @@ _registered: dict[str, Any] = {}
 
 @dataclass(frozen=True)
 class Source:
-    """A workflow and the ADK App it runs in."""
+    """A workflow and the ADK App it runs in.
+
+    Attributes:
+        workflow: The workflow, or one nested in it.
+        app: The App.
+        parents: For a nested workflow: the workflows around it, outermost first.
+    """
 
     workflow: Workflow
     app: App
+    parents: tuple[Workflow, ...] = ()
+
+    def enter(self, scope: Sequence[str]) -> Source:
+        """The workflow that is nested at ``scope``: the names of the workflows on the way to it."""
+        found = self
+        for name in scope:
+            assert found.workflow.graph is not None
+            inner: Any = next(node for node in found.workflow.graph.nodes if node.name == name)
+            found = Source(inner, self.app, (*found.parents, found.workflow))
+        return found
 
 
 def register(key: str, source: Any) -> str:

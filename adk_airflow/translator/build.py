@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from airflow.sdk import Label, TaskGroup
 
 from adk_airflow.errors import NodeOverrideError
+from adk_airflow.operators.nested import AdkNestedInputOperator, AdkNestedOutputOperator
 from adk_airflow.operators.node import AdkNodeOperator, AdkRegionOperator
 from adk_airflow.operators.parallel import AdkCollectOperator, AdkItemOperator, AdkItemsOperator
 from adk_airflow.operators.workflow import AdkResultOperator, AdkWorkflowOperator
-from adk_airflow.translator.plan import Plan, PlannedTask
+from adk_airflow.translator.plan import Plan, PlannedTask, path_of
 
 
 @dataclass
@@ -34,9 +36,12 @@ class _Builder:
         return self.prefix + task_id
 
     def common(self, task: PlannedTask) -> dict[str, Any]:
+        """What every operator is given."""
         given: dict[str, Any] = {
+            "task_id": task.task_id.rpartition(".")[2],
             "workflow": self.reference,
             "node": task.node,
+            "scope": list(task.scope),
             "trigger_rule": task.trigger_rule,
         }
         if task.starts:
@@ -44,29 +49,38 @@ class _Builder:
         doc = "\n\n".join(text for text in (task.description, task.why and f"*{task.why}*") if text)
         return {**given, "doc_md": doc or None}
 
-    def exits(self, *nodes: str) -> dict[str, str]:
-        return {name: self.full(task_id) for name, task_id in self.plan.ancestors(*nodes).items()}
-
-    def skips(self, *nodes: str) -> dict[str, str]:
-        """The nodes whose only way in is from the task of ``nodes``; START's own are never skipped."""
-        started = {task.node for task in self.plan.tasks if task.starts}
-        return {
-            name: self.full(self.plan.entries[name])
-            for name, before in self.plan.predecessors.items()
-            if before and set(before) <= set(nodes) and name not in nodes and name not in started
-            if not self._in_region(name)
-        }
-
-    def _in_region(self, name: str) -> bool:
-        # A region may be entered at several nodes, so that one of them was not triggered does not skip it.
-        return any(name in task.nodes for task in self.plan.tasks if task.kind == "region")
-
-    def make(self, task: PlannedTask) -> Any:
-        """The operator of one planned task."""
-        local_id = task.task_id.rpartition(".")[2]
-        common = {"task_id": local_id, **self.common(task)}
+    def place(self, task: PlannedTask) -> dict[str, dict[str, str]]:
+        """Whom the task reads, and whom it skips, by node and full task id."""
         names = task.nodes if task.kind == "region" else (task.node,)
-        place = {"exits": self.exits(*names), "skips": self.skips(*names)}
+        exits = self.plan.ancestors(task.scope, names)
+        return {"exits": self.full_ids(exits), "skips": self.full_ids(self._skips(task.scope, names))}
+
+    def full_ids(self, ids: Mapping[str, str]) -> dict[str, str]:
+        return {name: self.full(task_id) for name, task_id in ids.items()}
+
+    def _skips(self, scope: tuple[str, ...], names: Collection[str]) -> dict[str, str]:
+        """The nodes whose only way in is from these; START's own are never skipped."""
+        apart = {task.node for task in self.plan.tasks if task.starts and task.scope == scope}
+        # A region may be entered at several nodes, so that one of them was not triggered does not skip it.
+        apart |= {node for task in self.plan.tasks if task.kind == "region" and task.scope == scope for node in task.nodes}
+        found = {}
+        for name in self.plan.exits_in(scope):
+            before = self.plan.predecessors.get(path_of(scope, name), ())
+            if before and set(before) <= set(names) and name not in names and name not in apart:
+                found[name] = self.plan.entries[path_of(scope, name)]
+        return found
+
+    def make(self, task: PlannedTask, made: Mapping[str, Any]) -> Any:
+        """The operator of one planned task; ``made`` are those before it."""
+        common = self.common(task)
+        if task.kind == "item":
+            return self._make_mapped(task, made)
+        if task.kind == "result":
+            return AdkResultOperator(**common, terminals=task.nodes, exits=self.full_ids(self.plan.exits_in(())))
+        if task.kind == "workflow":
+            common.pop("starts")
+            return AdkWorkflowOperator(**{**common, **task.arguments})
+        place = self.place(task)
         if task.kind == "node":
             return AdkNodeOperator(**{**common, **place, **task.arguments})
         if task.kind == "region":
@@ -74,27 +88,25 @@ class _Builder:
         if task.kind == "items":
             return AdkItemsOperator(**common, exits=place["exits"], batch_size=task.batch_size)
         if task.kind == "collect":
-            items, run = (self.full(f"{task.node}.{part}") for part in ("items", "run"))
+            items, run = (self.full(before.task_id) for before in task.upstream)
             return AdkCollectOperator(**common, **place, items_task=items, run_task=run)
-        if task.kind == "result":
-            exits = {name: self.full(task_id) for name, task_id in self.plan.exits.items()}
-            return AdkResultOperator(**common, terminals=task.nodes, exits=exits)
-        assert task.kind == "workflow"
-        common.pop("starts")
-        return AdkWorkflowOperator(**{**common, **task.arguments})
+        if task.kind == "input":
+            return AdkNestedInputOperator(**common, exits=place["exits"])
+        assert task.kind == "output", task.kind
+        inner_exits = self.full_ids(self.plan.exits_in((*task.scope, task.node)))
+        return AdkNestedOutputOperator(**common, **place, terminals=task.nodes, inner_exits=inner_exits)
 
-    def make_mapped(self, task: PlannedTask, items: Any) -> Any:
-        """The task that is mapped over what ``items`` returns."""
-        common = {"task_id": task.task_id.rpartition(".")[2], **self.common(task)}
+    def _make_mapped(self, task: PlannedTask, made: Mapping[str, Any]) -> Any:
+        items = task.upstream[0].task_id
         arguments = {
-            **common,
-            "items_task": self.full(f"{task.node}.items"),
+            **self.common(task),
+            "items_task": self.full(items),
             "map_index_template": "{{ adk_label }}",
             "max_active_tis_per_dagrun": task.max_active,
             **task.arguments,
         }
         arguments = {key: value for key, value in arguments.items() if value is not None}
-        return AdkItemOperator.partial(**arguments).expand(element=items.output)
+        return AdkItemOperator.partial(**arguments).expand(element=made[items].output)
 
 
 def build(plan: Plan, reference: str, *, prefix: str = "", start: Mapping[str, Any] | None = None) -> Built:
@@ -113,17 +125,10 @@ def build(plan: Plan, reference: str, *, prefix: str = "", start: Mapping[str, A
     tasks: dict[str, Any] = {}
     groups: dict[str, TaskGroup] = {}
     for task in plan.tasks:
-        name, _, _ = task.task_id.rpartition(".")
+        group = task.task_id.rpartition(".")[0]
         try:
-            if not name:
-                tasks[task.task_id] = builder.make(task)
-            else:
-                if name not in groups:
-                    groups[name] = TaskGroup(group_id=name, tooltip=f"parallel worker {name}")
-                with groups[name]:
-                    tasks[task.task_id] = (
-                        builder.make_mapped(task, tasks[f"{name}.items"]) if task.kind == "item" else builder.make(task)
-                    )
+            with _open_group(group, groups):
+                tasks[task.task_id] = builder.make(task, tasks)
         except TypeError as error:
             if not task.arguments:
                 raise
@@ -137,3 +142,14 @@ def build(plan: Plan, reference: str, *, prefix: str = "", start: Mapping[str, A
             label = Label(before.label) if before.label else None
             tasks[before.task_id].set_downstream(tasks[task.task_id], edge_modifier=label)
     return Built(dict(tasks), tasks[plan.result])
+
+
+def _open_group(path: str, groups: dict[str, TaskGroup]) -> contextlib.AbstractContextManager[Any]:
+    """The task group at ``path`` (``outer.inner``), made with those around it when it is new; nothing for no path."""
+    if not path:
+        return contextlib.nullcontext()
+    if path not in groups:
+        around, _, name = path.rpartition(".")
+        with _open_group(around, groups):
+            groups[path] = TaskGroup(group_id=name)
+    return groups[path]

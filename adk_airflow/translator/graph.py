@@ -50,6 +50,7 @@ class Node:
         max_parallel_workers: For a parallel worker: how many items run at once at most, None for no limit.
         list_wide: For a parallel worker: its own retry or timeout covers the whole list, not an item.
         sees_history: An agent that reads the session's earlier events.
+        inner: For a nested workflow: its graph.
         asks_people: The node declares that it asks for confirmation or credentials.
     """
 
@@ -61,6 +62,7 @@ class Node:
     max_parallel_workers: int | None = None
     list_wide: bool = False
     sees_history: bool = False
+    inner: Graph | None = None
     asks_people: bool = False
 
 
@@ -84,6 +86,10 @@ class Graph:
     own_run: str = ""
     plugins: tuple[str, ...] = ()
 
+    def terminals(self) -> list[str]:
+        """The nodes without outgoing edges, in ADK's order."""
+        return [node.name for node in self.nodes if not self.successors(node.name)]
+
     def predecessors(self, name: str) -> tuple[str, ...]:
         """The nodes with an edge to ``name``, START included, each once, in ADK's order of edges."""
         return tuple(dict.fromkeys(edge.source for edge in self.edges if edge.target == name))
@@ -94,8 +100,11 @@ class Graph:
 
 
 def read_graph(source: Source) -> Graph:
-    """Reads the graph of a loaded workflow."""
-    workflow = source.workflow
+    """Reads the graph of a loaded workflow, and of those nested in it."""
+    return _read_workflow(source.workflow, tuple(plugin.name for plugin in source.app.plugins))
+
+
+def _read_workflow(workflow: Workflow, plugins: tuple[str, ...] = ()) -> Graph:
     assert workflow.graph is not None
     return Graph(
         workflow=workflow.name,
@@ -105,7 +114,7 @@ def read_graph(source: Source) -> Graph:
         max_concurrency=workflow.max_concurrency if (workflow.max_concurrency or 0) > 0 else None,
         checks_output=workflow.output_schema is not None,
         own_run=_own_run(workflow),
-        plugins=tuple(plugin.name for plugin in source.app.plugins),
+        plugins=plugins,
     )
 
 
@@ -131,6 +140,8 @@ def _read_edge(edge: Any) -> Edge:
 
 
 def _read_node(node: BaseNode) -> Node:
+    from google.adk.workflow import Workflow
+
     from adk_airflow.runtime.host import parallel_worker_of
 
     worker = parallel_worker_of(node)
@@ -144,6 +155,7 @@ def _read_node(node: BaseNode) -> Node:
         max_parallel_workers=None if worker is None else worker.max_parallel_workers,
         list_wide=worker is not None and _has_policy(worker if worker is node else node, inner),
         sees_history=_kind(inner) == "agent" and getattr(inner, "include_contents", "none") != "none",
+        inner=_read_workflow(node) if isinstance(node, Workflow) and node.graph is not None else None,
         asks_people=bool(getattr(inner, "require_confirmation", None) or getattr(inner, "auth_config", None)),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from adk_airflow.errors import NodeOverrideError
@@ -19,15 +19,22 @@ def check(graph: Graph, nodes: Mapping[str, Mapping[str, Any]]) -> None:
     Raises:
         NodeOverrideError: An unknown node (with the nearest right name), or an argument that does not fit the node.
     """
-    names = {node.name: node for node in graph.nodes}
-    for name, arguments in nodes.items():
-        if name not in names:
-            near = difflib.get_close_matches(name, names, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else f" It has: {', '.join(sorted(names))}."
-            raise NodeOverrideError(f"workflow {graph.workflow!r} has no node {name!r}.{hint}")
-        problem = _problem(graph, names[name], arguments)
+    found = dict(_by_path(graph, ""))
+    for path, arguments in nodes.items():
+        if path not in found:
+            near = difflib.get_close_matches(path, found, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else f" It has: {', '.join(sorted(found))}."
+            raise NodeOverrideError(f"workflow {graph.workflow!r} has no node {path!r}.{hint}")
+        problem = _problem(*found[path], arguments)
         if problem:
-            raise NodeOverrideError(f"workflow {graph.workflow!r}, node {name!r}: {problem}")
+            raise NodeOverrideError(f"workflow {graph.workflow!r}, node {path!r}: {problem}")
+
+
+def _by_path(graph: Graph, inside: str) -> Iterator[tuple[str, tuple[Graph, Node]]]:
+    for node in graph.nodes:
+        yield inside + node.name, (graph, node)
+        if node.inner is not None:
+            yield from _by_path(node.inner, f"{inside}{node.name}/")
 
 
 def _problem(graph: Graph, node: Node, arguments: Mapping[str, Any]) -> str:

@@ -10,6 +10,11 @@ from typing import Any
 VERSION = 1
 
 
+def path_of(scope: tuple[str, ...], name: str) -> str:
+    """The path of a node: the names of the nested workflows on the way to it, and its own."""
+    return "/".join((*scope, name))
+
+
 @dataclass(frozen=True)
 class Upstream:
     """An Airflow dependency: the task before, and the label that the UI writes on the arrow."""
@@ -27,11 +32,13 @@ class PlannedTask:
         node: The ADK node that it runs or serves; the workflow's name for ``result`` and ``workflow``; the first of ``nodes``
             for a ``region``.
         kind: ``node`` (one node), ``region`` (several nodes that run together, such as a loop), ``items``, ``item``,
-            ``collect`` (the three of a parallel worker), ``result`` (picks the workflow's output) or ``workflow`` (all of it).
+            ``collect`` (the three of a parallel worker), ``input``, ``output`` (around a nested workflow), ``result`` (picks the
+            workflow's output) or ``workflow`` (all of it).
         node_kind: ADK's kind of the node: function, tool, agent, join, ...
         trigger_rule: Airflow's trigger rule.
         upstream: The tasks it waits for, in ADK's order of edges.
-        nodes: For a region: the nodes that run in it, in ADK's order.
+        nodes: For a region: the nodes that run in it, in ADK's order. For ``output``, ``result``: the terminal nodes.
+        scope: For a task of a nested workflow: the names of the workflows on the way to its node, without the outermost.
         starts: START has an edge to it: it reads the run's input itself.
         max_active: At most so many mapped instances at once, None for no limit.
         batch_size: For ``items``: how many items one mapped task runs; None for one, or as many as Airflow's limit asks.
@@ -47,6 +54,7 @@ class PlannedTask:
     trigger_rule: str = "all_success"
     upstream: tuple[Upstream, ...] = ()
     nodes: tuple[str, ...] = ()
+    scope: tuple[str, ...] = ()
     starts: bool = False
     max_active: int | None = None
     batch_size: int | None = None
@@ -64,9 +72,11 @@ class Plan:
         description: The workflow's description.
         mode: ``tasks`` or ``embedded``.
         tasks: In topological order.
-        exits: For each node, the task whose envelope speaks for it.
-        entries: For each node, the task that starts it.
-        predecessors: For each node, the nodes with an edge to it (START left out), in ADK's order.
+        exits: For each node, by its path (``inner/a`` in a nested workflow), the task whose envelope speaks for it. A nested
+            workflow's START has one too.
+        entries: For each node, by its path, the task that starts it.
+        predecessors: For each node, by its path, the names of the nodes with an edge to it, in ADK's order; the outermost
+            START is left out.
         result: The task whose ``return_value`` is the workflow's output.
         max_active_tasks: At most so many tasks of a run at once (``Workflow.max_concurrency``), None for no limit.
         warnings: What can differ from one ADK process for this graph.
@@ -88,16 +98,21 @@ class Plan:
         """The node (or workflow) whose output is the workflow's."""
         return next(task.node for task in self.tasks if task.task_id == self.result)
 
-    def ancestors(self, *nodes: str) -> dict[str, str]:
-        """The nodes before ``nodes``, near or far, each with the task that speaks for it."""
+    def ancestors(self, scope: tuple[str, ...], nodes: tuple[str, ...]) -> dict[str, str]:
+        """The nodes before ``nodes`` in their workflow, near or far, by name, each with the task that speaks for it."""
         found: dict[str, str] = {}
-        todo = [before for node in nodes for before in self.predecessors.get(node, ())]
+        todo = [before for node in nodes for before in self.predecessors.get(path_of(scope, node), ())]
         while todo:
             name = todo.pop()
             if name not in found and name not in nodes:
-                found[name] = self.exits[name]
-                todo.extend(self.predecessors.get(name, ()))
+                found[name] = self.exits[path_of(scope, name)]
+                todo.extend(self.predecessors.get(path_of(scope, name), ()))
         return found
+
+    def exits_in(self, scope: tuple[str, ...]) -> dict[str, str]:
+        """The tasks that speak for the nodes of one workflow, by name."""
+        inside = path_of(scope, "")
+        return {path[len(inside) :]: task for path, task in self.exits.items() if path.rpartition("/")[0] == "/".join(scope)}
 
     def to_json(self) -> str:
         """The plan as JSON text."""
@@ -115,6 +130,7 @@ class Plan:
                     **task,
                     "upstream": tuple(Upstream(**item) for item in task["upstream"]),
                     "nodes": tuple(task["nodes"]),
+                    "scope": tuple(task["scope"]),
                 }
             )
             for task in data.pop("tasks")

@@ -44,16 +44,21 @@ def _pairs(graph: Graph, join: str, part_of: dict[str, int]) -> bool:
     before = [name for name in graph.predecessors(join) if name != START]
     if len({part_of[name] for name in before}) < 2:
         return False
-    return any(_may_repeat(graph, name, set()) for name in before)
+    return any(may_repeat(graph, name) for name in before)
 
 
-def _may_repeat(graph: Graph, name: str, seen: set[str]) -> bool:
-    """Whether the node, or one that triggers it, has several triggers and is no join."""
-    if name == START or name in seen:
-        return name in seen
-    seen.add(name)
+def may_repeat(graph: Graph, name: str) -> bool:
+    """Whether the node may run several times: it, or a node before it, has several ways in and is no join, or is in a loop."""
+    return _may_repeat(graph, name, frozenset())
+
+
+def _may_repeat(graph: Graph, name: str, after: frozenset[str]) -> bool:
+    if name == START:
+        return False
+    if name in after:
+        return True  # a loop
     node = next(node for node in graph.nodes if node.name == name)
-    before = graph.predecessors(name)
+    ways = [edge for edge in graph.edges if edge.target == name]
     if node.join:
         return False
-    return len(before) > 1 or any(_may_repeat(graph, other, seen) for other in before)
+    return len(ways) > 1 or any(_may_repeat(graph, edge.source, after | {name}) for edge in ways)

@@ -95,12 +95,45 @@ def test_a_retry_per_item_keeps_the_mapped_tasks() -> None:
     assert [task.task_id for task in made.tasks] == ["each.items", "each.run", "each.collect"]
 
 
-def test_a_nested_workflow_runs_in_one_task_and_says_why() -> None:
-    inner = Workflow(name="inner", edges=[("START", step("a"))])
-    task = plan(("START", inner)).tasks[0]
+def test_a_nested_workflow_becomes_a_task_group_with_an_input_and_an_output() -> None:
+    inner = Workflow(name="inner", edges=[("START", step("a"), step("input"))])
+    made = plan(("START", step("first"), inner, step("last")))
 
-    assert (task.task_id, task.node_kind) == ("inner", "workflow")
-    assert "nested workflow" in task.why
+    assert rules(made) == {
+        "first": ("all_success", []),
+        "inner.input_": ("all_success", ["first"]),
+        "inner.a": ("all_success", ["inner.input_"]),
+        "inner.input": ("all_success", ["inner.a"]),
+        "inner.output": ("none_failed_min_one_success", ["inner.input_", "inner.input"]),
+        "last": ("all_success", ["inner.output"]),
+    }
+    assert made.exits["inner"] == "inner.output"
+    assert made.exits["inner/a"] == "inner.a"
+
+
+@pytest.mark.parametrize(
+    ("inner", "reason"),
+    [
+        ({"retry_config": RetryConfig(max_attempts=2)}, "has a retry_config or timeout of its own"),
+        ({"max_concurrency": 1}, "has a max_concurrency of its own"),
+        ({}, "may run several times"),
+    ],
+)
+def test_a_nested_workflow_that_cannot_be_taken_apart_runs_in_one_task_and_says_why(inner: Any, reason: str) -> None:
+    nested = Workflow(name="inner", edges=[("START", step("a"))], **inner)
+    first = step("first") if inner else (step("one"), step("two"))
+    task = next(task for task in plan(("START", first, nested)).tasks if task.task_id == "inner")
+
+    assert (task.kind, task.node_kind) == ("node", "workflow")
+    assert reason in task.why
+
+
+def test_arguments_go_to_a_node_of_a_nested_workflow_by_its_path_and_to_all_of_them_by_the_workflows_name() -> None:
+    inner = Workflow(name="inner", edges=[("START", step("a"), step("b"))])
+    made = plan(("START", inner), nodes={"inner": {"pool": "x"}, "inner/b": {"pool": "y", "retries": 1}})
+    given = {task.task_id: task.arguments for task in made.tasks}
+
+    assert (given["inner.a"], given["inner.b"]) == ({"pool": "x"}, {"pool": "y", "retries": 1})
 
 
 def test_the_result_is_the_terminal_node_where_there_is_one() -> None:
