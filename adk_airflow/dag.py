@@ -17,7 +17,8 @@ from adk_airflow.translator.rules import make_plan
 class AdkDag(DAG):
     """A DAG made of an unchanged ADK workflow.
 
-    The run's ``params["input"]`` (text, or data that becomes JSON text) is the user message; every other param is a key
+    The run's ``params["input"]`` (text, or data that becomes JSON text) is the user message, and there is always such a param
+    unless you give ``params={"input": None}`` for a workflow that needs no message; every other param is a key
     of the initial session state, so a node's function takes it as a parameter by that name. Each node also finds the run
     in ``ctx.state``: ``airflow:dag_id``, ``airflow:run_id``, ``airflow:logical_date``, ``airflow:data_interval_start`` and
     ``airflow:data_interval_end`` (ISO 8601 or None).
@@ -53,7 +54,8 @@ class AdkDag(DAG):
         plan = make_plan(read_graph(found), mode=mode, nodes=nodes or {})
         dag_id = dag_id or found.workflow.name
         params = dict(kwargs.pop("params", None) or {})
-        params.setdefault("input", _input_param())
+        if params.setdefault("input", _input_param()) is None:
+            del params["input"]
         if plan.max_active_tasks is not None:
             kwargs.setdefault("max_active_tasks", plan.max_active_tasks)
         kwargs.setdefault("description", found.workflow.description or f"ADK workflow {found.workflow.name}")

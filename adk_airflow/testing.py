@@ -56,6 +56,7 @@ class WorkflowRun:
         session_state: The session state at the end, ``temp:`` keys left out.
         error: ``(type, message)`` of the first failure, or None.
         task_states: Per task id the states of its instances, in map-index order.
+        labels: Per mapped task id, for each map index, the text that the UI shows for it.
         lost_updates: State keys that two tasks wrote side by side: ``(key, task whose value stayed, task whose is gone)``.
         run_id: Id of the DAG run, which is ADK's session id.
     """
@@ -66,6 +67,7 @@ class WorkflowRun:
     session_state: Mapping[str, Any] = field(default_factory=dict)
     error: tuple[str, str] | None = None
     task_states: Mapping[str, list[str]] = field(default_factory=dict)
+    labels: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     lost_updates: tuple[tuple[str, str, str], ...] = ()
     run_id: str = ""
 
@@ -158,8 +160,11 @@ def run_dag(dag: DAG, *, conf: Mapping[str, Any] | None = None, logical_date: da
 def _read(dag: DAG, dag_run: Any) -> WorkflowRun:
     instances = sorted(dag_run.get_task_instances(), key=lambda ti: (ti.task_id, ti.map_index))
     states: dict[str, list[str]] = {}
+    labels: dict[str, dict[int, str]] = {}
     for ti in instances:
         states.setdefault(ti.task_id, []).append(str(getattr(ti.state, "value", ti.state)))
+        if ti.map_index >= 0:
+            labels.setdefault(ti.task_id, {})[ti.map_index] = str(ti.rendered_map_index)
     envelopes = _envelopes(dag_run, instances)
     plan = getattr(dag, "plan", None)
     result = None if plan is None else envelopes.get((plan.result, -1))
@@ -172,6 +177,7 @@ def _read(dag: DAG, dag_run: Any) -> WorkflowRun:
         session_state=_state(envelopes),
         error=errors[0] if errors else None,
         task_states=states,
+        labels=labels,
         lost_updates=tuple(dict.fromkeys((i.key, i.kept, i.lost) for e in envelopes.values() for i in e.lost)),
         run_id=dag_run.run_id,
     )

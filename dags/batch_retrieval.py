@@ -25,6 +25,7 @@ dag = AdkDag(
     catchup=False,
     tags=["adk", "retrieval"],
     params={
+        "input": None,  # the workflow takes no message
         "documents_dir": Param(
             "",
             type=["string", "null"],
@@ -51,6 +52,7 @@ dag = AdkDag(
             minimum=1,
             maximum=50,
             title="Documents per question",
+            description="From 1 to 50.",
         ),
         "retrieval": Param(
             "bm25",
@@ -64,6 +66,7 @@ dag = AdkDag(
             type="string",
             minLength=1,
             title="Data directory",
+            section="Advanced",
             description="Where documents and indexes are kept between runs; all workers must reach it.",
         ),
     },

@@ -438,6 +438,27 @@ def test_node_arguments_reach_the_nodes_operator_and_a_wrong_one_is_named() -> N
         AdkDag(wf, schedule=None, nodes={"a": {"no_such_argument": 1}})
 
 
+def test_the_ui_shows_what_each_task_is_and_which_item_it_ran() -> None:
+    wf = Workflow(
+        name="wf",
+        edges=[("START", const("list", [{"name": "first"}, "x " * 200]), node(show("each"), parallel_worker=True))],
+    )
+    dag = AdkDag(wf, schedule=None, params={"input": None})
+    run = run_dag(dag)
+
+    assert [dag.get_task(name).operator_name for name in ("list", "each.items", "each.run")] == [
+        "ADK function",
+        "ADK items",
+        "ADK item",
+    ]
+    assert "input" not in dag.params
+    labels = [label for _, label in sorted(run.labels["each.run"].items())]
+    assert labels[0] == "1 · first"
+    assert labels[1].startswith("2 · x x")
+    assert labels[1].endswith("…")
+    assert len(labels[1]) <= 125
+
+
 def test_the_dag_documents_itself_and_every_dag_argument_works() -> None:
     wf = Workflow(name="wf", description="Greets people.", edges=[("START", show("a"))])
     dag = AdkDag(wf, dag_id="other", schedule="@hourly", tags=["x"], max_active_runs=1)

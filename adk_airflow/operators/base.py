@@ -24,6 +24,7 @@ class AdkOperator(BaseOperator):
     Args:
         workflow: Reference to the workflow: ``package.module:attribute``, or what ``runtime.source.register`` returned.
         node: Name of the node.
+        kind: ADK's kind of the node, shown as the operator's name in the UI.
         scope: For a node of a nested workflow: the names of the workflows on the way to it, without the outermost.
         starts: START has an edge to the node, so the run's input and initial state enter here.
         input: The user's input where ``starts``: text or JSON data. None: the run's ``params["input"]``. Templated.
@@ -32,12 +33,14 @@ class AdkOperator(BaseOperator):
 
     template_fields: Sequence[str] = ("input", "state")
     ui_color = "#e8f0fe"
+    custom_operator_name = "ADK node"
 
     def __init__(
         self,
         *,
         workflow: str,
         node: str,
+        kind: str = "",
         scope: Sequence[str] = (),
         starts: bool = False,
         input: Any = None,
@@ -47,10 +50,14 @@ class AdkOperator(BaseOperator):
         super().__init__(**kwargs)
         self.workflow = workflow
         self.node = node
+        if kind:
+            self.custom_operator_name = f"ADK {kind}"
         self.scope = list(scope)
         self.starts = starts
         self.input = input
         self.state = state
+        if not starts:  # nothing to render, and nothing to show under Rendered Templates
+            self.template_fields = tuple(f for f in self.template_fields if f not in ("input", "state"))
 
     def load(self) -> Source:
         """Imports the workflow (and google-adk with it); gives the one that the node belongs to."""

@@ -15,9 +15,11 @@ from adk_airflow.runtime.inbox import START
 class AdkNestedInputOperator(AdkGraphOperator):
     """Validates a nested workflow's input and hands it to the successors of its START."""
 
+    custom_operator_name = "ADK workflow input"
+
     def execute(self, context: Any) -> Any:
         """Returns the plain input."""
-        from adk_airflow.runtime import codec, host
+        from adk_airflow.runtime import adk_graph, codec, host
 
         source = self.load()
         inbox = self.read_inbox(context, source)
@@ -25,8 +27,8 @@ class AdkNestedInputOperator(AdkGraphOperator):
         trigger = inbox.arrivals[0].trigger
         result = host.HostRun(state=inbox.plain_state())
         try:
-            value = host.start_input(inner, trigger.input)
-            result.firings = [Firing(START, value, None, None, host.start_successors(inner))]
+            value = adk_graph.start_input(inner, trigger.input)
+            result.firings = [Firing(START, value, None, None, adk_graph.start_successors(inner))]
         except Exception as error:
             result.error = error
         path = "/".join((*self.scope, self.node))
@@ -42,6 +44,8 @@ class AdkNestedOutputOperator(AdkGraphOperator):
         inner_exits: For each node of the nested workflow, START included, the full id of the task that speaks for it.
     """
 
+    custom_operator_name = "ADK workflow output"
+
     def __init__(self, *, terminals: Sequence[str], inner_exits: Mapping[str, str], **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.terminals = list(terminals)
@@ -49,7 +53,7 @@ class AdkNestedOutputOperator(AdkGraphOperator):
 
     def execute(self, context: Any) -> Any:
         """Returns the nested workflow's plain output."""
-        from adk_airflow.runtime import host, inbox
+        from adk_airflow.runtime import adk_graph, host, inbox
 
         source = self.load()
         inner = source.enter([self.node]).workflow
@@ -72,9 +76,9 @@ class AdkNestedOutputOperator(AdkGraphOperator):
         result = host.HostRun(state=merged.plain_state())
         branch, sub_branch = merged.scopes["/".join((*self.scope, self.node))]
         try:
-            output = host.workflow_output(inner, outputs)
-            branch = host.sub_branch(host.Trigger(None, branch, sub_branch), self.node, 0)
-            result.firings = [host.make_firing(source.workflow, self.node, output, branch)]
+            output = adk_graph.workflow_output(inner, outputs)
+            run_branch = adk_graph.branch_of_run(branch, sub_branch, self.node, 0)
+            result.firings = [adk_graph.make_firing(source.workflow, self.node, output, run_branch)]
         except Exception as error:
             result.error = error
         return self.hand_on(context, self.leave(context, source, merged, result))

@@ -93,6 +93,8 @@ class AdkRegionOperator(AdkGraphOperator):
             ``LoopLimitError``, which shows the last routes. None: no limit, as in ADK.
     """
 
+    custom_operator_name = "ADK region"
+
     def __init__(self, *, region: Sequence[str], max_iterations: Mapping[str, int] | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.region = list(region)

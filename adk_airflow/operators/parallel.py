@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from adk_airflow.runtime.inbox import Inbox
     from adk_airflow.runtime.source import Source
 
-LABEL_LENGTH = 60
+LABEL_LENGTH = 120
 
 
 class AdkItemsOperator(AdkGraphOperator):
@@ -30,6 +31,8 @@ class AdkItemsOperator(AdkGraphOperator):
         batch_size: Items per mapped task; None: one, or as many as Airflow's ``[core] max_map_length`` asks for.
     """
 
+    custom_operator_name = "ADK items"
+
     def __init__(self, *, batch_size: int | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.batch_size = batch_size
@@ -38,13 +41,13 @@ class AdkItemsOperator(AdkGraphOperator):
         """Leaves the triggers in the envelope and returns the list to map over."""
         from airflow.sdk.configuration import conf
 
-        from adk_airflow.runtime import host
+        from adk_airflow.runtime import adk_graph, host
 
         source = self.load()
         inbox = self.read_inbox(context, source)
-        node = host.find_node(source.workflow, self.node)
+        node = adk_graph.find_node(source.workflow, self.node)
         try:
-            lists = [host.worker_items(node, arrival.trigger.input) for arrival in inbox.arrivals]
+            lists = [adk_graph.worker_items(node, arrival.trigger.input) for arrival in inbox.arrivals]
         except Exception as error:
             result = host.HostRun(state=inbox.plain_state(), error=error)
             self.leave(context, source, inbox, result)
@@ -61,13 +64,14 @@ class AdkItemsOperator(AdkGraphOperator):
             for first in range(0, len(items), size)
         ]
         self.log.info("%d item(s) in %d task(s)", total, len(batches))
-        return [self._element(batch, source.workflow.name) for batch in batches]
+        digits = len(str(total))
+        return [self._element(batch, source.workflow.name, digits) for batch in batches]
 
-    def _element(self, batch: Sequence[tuple[int, int, Any]], workflow: str) -> dict[str, str]:
+    def _element(self, batch: Sequence[tuple[int, int, Any]], workflow: str, digits: int) -> dict[str, str]:
         encoded = [[at, self.encode(value, f"item {at}", workflow)] for _, at, value in batch]
-        label = item_label(batch[0][2])
-        if len(batch) > 1:
-            label = f"{batch[0][1] + 1}-{batch[-1][1] + 1}: {label}"
+        # The number first, with leading zeros: Airflow's UI sorts the mapped tasks by this text.
+        first, last = (f"{batch[end][1] + 1:0{digits}}" for end in (0, -1))
+        label = f"{first if first == last else f'{first}-{last}'} · {item_label(batch[0][2])}"
         return {"label": label, "batch": codec.dumps([batch[0][0], encoded])}
 
 
@@ -79,8 +83,7 @@ def item_label(value: Any) -> str:
                 value = value[key]
                 break
     text = value if isinstance(value, str) else json.dumps(codec.plain(value), ensure_ascii=False)
-    text = " ".join(text[: LABEL_LENGTH * 4].split())
-    return text if len(text) <= LABEL_LENGTH else text[: LABEL_LENGTH - 1] + "…"
+    return textwrap.shorten(text[: LABEL_LENGTH * 4], LABEL_LENGTH, placeholder="…") or text[:LABEL_LENGTH]
 
 
 class AdkItemOperator(AdkOperator):
@@ -92,6 +95,7 @@ class AdkItemOperator(AdkOperator):
     """
 
     template_fields: Sequence[str] = ("input", "state", "element")
+    custom_operator_name = "ADK item"
 
     def __init__(self, *, items_task: str, element: Any = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -123,6 +127,8 @@ class AdkCollectOperator(AdkGraphOperator):
         run_task: Full id of the mapped task.
     """
 
+    custom_operator_name = "ADK collect"
+
     def __init__(self, *, items_task: str, run_task: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.items_task = items_task
@@ -153,18 +159,18 @@ class AdkCollectOperator(AdkGraphOperator):
         return envelopes
 
     def _firings(self, source: Source, given: Envelope, envelopes: Sequence[Envelope]) -> tuple[list[Firing], Exception | None]:
-        from adk_airflow.runtime import host
+        from adk_airflow.runtime import adk_graph
 
         outputs = {(firing, at): value for envelope in envelopes for firing, at, value in envelope.items}
-        node = host.find_node(source.workflow, self.node)
+        node = adk_graph.find_node(source.workflow, self.node)
         firings: list[Firing] = []
-        for number, (size, _, _) in enumerate(given.items):
+        for number, (size, branch, sub_branch) in enumerate(given.items):
             try:
-                output = host.validate_worker_output(node, [outputs[number, at] for at in range(size)])
+                output = adk_graph.validate_worker_output(node, [outputs[number, at] for at in range(size)])
             except Exception as error:
                 return firings, error
-            branch = host.sub_branch(_triggers(given)[number], self.node, number)
-            firings.append(host.make_firing(source.workflow, self.node, output, branch))
+            run_branch = adk_graph.branch_of_run(branch, sub_branch, self.node, number)
+            firings.append(adk_graph.make_firing(source.workflow, self.node, output, run_branch))
         return firings, None
 
 

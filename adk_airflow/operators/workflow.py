@@ -20,6 +20,8 @@ class AdkWorkflowOperator(AdkOperator):
         state: The initial session state. None: the run's other params. Templated.
     """
 
+    custom_operator_name = "ADK workflow"
+
     def __init__(self, *, workflow: str, node: str = "", **kwargs: Any) -> None:
         super().__init__(workflow=workflow, node=node or kwargs.get("task_id", ""), starts=True, **kwargs)
 
@@ -44,6 +46,8 @@ class AdkResultOperator(AdkGraphOperator):
         terminals: The names of the workflow's terminal nodes; ``exits`` names their tasks.
     """
 
+    custom_operator_name = "ADK workflow output"
+
     def __init__(self, *, terminals: Sequence[str], **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.terminals = list(terminals)
@@ -54,7 +58,7 @@ class AdkResultOperator(AdkGraphOperator):
         Raises:
             WorkflowConfigurationError: Several terminal nodes have an output, as in ADK.
         """
-        from adk_airflow.runtime import host
+        from adk_airflow.runtime import adk_graph, host
         from adk_airflow.runtime.inbox import merge
 
         source = self.load()
@@ -72,7 +76,7 @@ class AdkResultOperator(AdkGraphOperator):
         inbox = merge(envelopes.values())
         result = host.HostRun(state=inbox.plain_state())
         try:
-            output = host.workflow_output(source.workflow, outputs)
+            output = adk_graph.workflow_output(source.workflow, outputs)
         except Exception as error:
             result.error = error
             output = None

@@ -4,7 +4,7 @@ A part is one node, or several nodes that belong together (a loop). ADK's ``Work
 come from the tasks before instead of START, and what leaves the part is recorded instead of scheduled. Node paths
 (``ticket_router@1/classify@1``), branches, joins, loops, output claims and errors are therefore ADK's own.
 
-This is the only module that touches private names of google-adk; they are checked against its version by the tests.
+With ``adk_graph``, the only module that touches private names of google-adk; the tests check them against its version.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ from google.adk.agents.context import Context
 from google.adk.apps.app import App
 from google.adk.runners import Runner
 from google.adk.sessions.in_memory_session_service import InMemorySessionService
-from google.adk.workflow import START, BaseNode, Workflow
+from google.adk.workflow import BaseNode, Workflow
 from google.adk.workflow._node_state import NodeState
 from google.adk.workflow._node_status import NodeStatus
 from google.adk.workflow._trigger import Trigger as AdkTrigger
-from google.adk.workflow._workflow import _LoopState, get_common_branch_prefix
+from google.adk.workflow._workflow import _LoopState
 from pydantic import PrivateAttr
 
 from adk_airflow.errors import LoopLimitError, ValueNotTransferableError
 from adk_airflow.runtime import codec
+from adk_airflow.runtime.adk_graph import find_node, parallel_worker_of
 from adk_airflow.runtime.envelope import Firing
 
 if TYPE_CHECKING:
@@ -130,95 +131,6 @@ class Run:
     artifact_service: BaseArtifactService | None = None
     on_event: Callable[[Event], None] | None = None
     parents: tuple[Parent, ...] = ()
-
-
-def find_node(workflow: Workflow, name: str) -> BaseNode:
-    """The node ``name`` of ``workflow``. Raises KeyError when there is none."""
-    assert workflow.graph is not None
-    for node in workflow.graph.nodes:
-        if node.name == name:
-            return node
-    raise KeyError(name)
-
-
-def parallel_worker_of(node: BaseNode) -> Any:
-    """ADK's parallel worker inside ``node`` (``node(..., parallel_worker=True)`` in any spelling), or None."""
-    from google.adk.workflow._parallel_worker import _ParallelWorker
-
-    if isinstance(node, _ParallelWorker):
-        return node
-    inner = getattr(node, "_inner_node", None)
-    return inner if isinstance(inner, _ParallelWorker) else None
-
-
-def worker_items(node: BaseNode, node_input: Any) -> list[Any]:
-    """The list that ADK's parallel worker ``node`` makes of its input: a list as it is, anything else as one item."""
-    from google.adk.workflow._parallel_worker import _unwrap_content_input
-    from google.genai import types
-
-    worker = parallel_worker_of(node)
-    node_input = node._validate_input_data(node_input)
-    if isinstance(node_input, types.Content):
-        node_input = _unwrap_content_input(node_input, worker._node)
-    return node_input if isinstance(node_input, list) else [node_input]
-
-
-def start_input(workflow: Workflow, given: Any) -> Any:
-    """What START hands to its successors: what the workflow was given, validated by its ``input_schema``."""
-    return workflow._validate_input_data(given)
-
-
-def start_triggers_sub_branches(workflow: Workflow) -> bool:
-    """Whether ADK gives START's successors a branch of their own (it has several edges)."""
-    return len(start_successors(workflow)) > 1
-
-
-def common_branch(branches: Sequence[str | None]) -> str:
-    """ADK's branch of a join over ``branches``."""
-    return get_common_branch_prefix([branch or "" for branch in branches])
-
-
-def start_successors(workflow: Workflow) -> tuple[str, ...]:
-    """Whom START triggers, in ADK's order."""
-    assert workflow.graph is not None
-    return tuple(edge.to_node.name for edge in workflow.graph.edges if edge.from_node.name == START.name)
-
-
-def sub_branch(trigger: Trigger, name: str, firing: int) -> str | None:
-    """ADK's branch of the ``firing``-th run (from 0) of a node that was triggered so."""
-    from google.adk.events._branch_path import _BranchPath
-
-    if not trigger.sub_branch:
-        return trigger.branch
-    return str(_BranchPath.create_sub_branch(trigger.branch, name=name, run_id=str(firing + 1)))
-
-
-def make_firing(workflow: Workflow, node: str, output: Any, branch: str | None) -> Firing:
-    """The firing of a node that ran in several tasks and emits no route: whom ADK's own graph triggers next."""
-    assert workflow.graph is not None
-    following = workflow.graph.get_next_pending_nodes(node_name=node, routes_to_match=None)
-    return Firing(node, output, None, branch, tuple(following))
-
-
-def validate_worker_output(node: BaseNode, outputs: list[Any]) -> Any:
-    """The parallel worker's output as ADK would accept it."""
-    return node._validate_output_data(outputs)
-
-
-def workflow_output(workflow: Workflow, outputs: dict[str, Any]) -> Any:
-    """The workflow's output from the outputs of its terminal nodes (only those that have one).
-
-    Raises:
-        WorkflowConfigurationError: More than one terminal node has an output, as in ADK.
-    """
-    from google.adk.workflow._errors import WorkflowConfigurationError
-
-    if len(outputs) > 1:
-        raise WorkflowConfigurationError(
-            f"Workflow {workflow.name}: multiple terminal nodes produced output ({', '.join(sorted(outputs))})."
-            " A workflow must have at most one terminal output."
-        )
-    return workflow._validate_output_data(next(iter(outputs.values()))) if outputs else None
 
 
 class _Part(Workflow):

@@ -147,14 +147,14 @@ def _arrivals(
     exits: Mapping[str, str],
     start: Start | None,
 ) -> list[Arrival]:
-    from adk_airflow.runtime import host
+    from adk_airflow.runtime import adk_graph, host
 
-    joins = {name for name in names if host.find_node(workflow, name)._requires_all_predecessors}
+    joins = {name for name in names if adk_graph.find_node(workflow, name)._requires_all_predecessors}
     paired = {name for name in joins if _comes_from_several_tasks(workflow, name, names, exits)}
     found: list[Arrival] = []
     if start is not None:
-        value = host.start_input(workflow, start.message())
-        trigger = host.Trigger(value, None, host.start_triggers_sub_branches(workflow))
+        value = adk_graph.start_input(workflow, start.message())
+        trigger = host.Trigger(value, None, adk_graph.start_triggers_sub_branches(workflow))
         for name in names:
             if START in predecessors(workflow, name) and name not in paired:
                 found.append(host.Arrival(name, trigger, START if name in joins else None))
@@ -183,7 +183,7 @@ def _pair(
     Predecessors that ran several times are paired in order; what is left over joins the last firing. A predecessor that
     never arrived keeps the join from firing.
     """
-    from adk_airflow.runtime import host
+    from adk_airflow.runtime import adk_graph, host
 
     direct = predecessors(workflow, join)
     arrived = {
@@ -197,7 +197,7 @@ def _pair(
         picked = {name: firings[-1 if turn == times - 1 else turn] for name, firings in arrived.items()}
         values = {name: picked[name].output if name in picked else None for name in direct}
         if START in direct and start is not None:
-            values[START] = host.start_input(workflow, start.message())
-        branch = host.common_branch([picked[name].branch if name in picked else "" for name in direct])
+            values[START] = adk_graph.start_input(workflow, start.message())
+        branch = adk_graph.common_branch([picked[name].branch if name in picked else "" for name in direct])
         found.append(host.Arrival(join, host.Trigger(values, branch, False)))
     return found

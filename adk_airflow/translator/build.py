@@ -82,7 +82,7 @@ class _Builder:
             return AdkWorkflowOperator(**{**common, **task.arguments})
         place = self.place(task)
         if task.kind == "node":
-            return AdkNodeOperator(**{**common, **place, **task.arguments})
+            return AdkNodeOperator(**{**common, **place, "kind": task.node_kind, **task.arguments})
         if task.kind == "region":
             return AdkRegionOperator(**{**common, **place, "region": task.nodes, **task.arguments})
         if task.kind == "items":
@@ -127,7 +127,7 @@ def build(plan: Plan, reference: str, *, prefix: str = "", start: Mapping[str, A
     for task in plan.tasks:
         group = task.task_id.rpartition(".")[0]
         try:
-            with _open_group(group, groups):
+            with _open_group(group, groups, plan):
                 tasks[task.task_id] = builder.make(task, tasks)
         except TypeError as error:
             if not task.arguments:
@@ -144,12 +144,20 @@ def build(plan: Plan, reference: str, *, prefix: str = "", start: Mapping[str, A
     return Built(dict(tasks), tasks[plan.result])
 
 
-def _open_group(path: str, groups: dict[str, TaskGroup]) -> contextlib.AbstractContextManager[Any]:
+def _open_group(path: str, groups: dict[str, TaskGroup], plan: Plan) -> contextlib.AbstractContextManager[Any]:
     """The task group at ``path`` (``outer.inner``), made with those around it when it is new; nothing for no path."""
     if not path:
         return contextlib.nullcontext()
     if path not in groups:
         around, _, name = path.rpartition(".")
-        with _open_group(around, groups):
-            groups[path] = TaskGroup(group_id=name)
+        with _open_group(around, groups, plan):
+            groups[path] = TaskGroup(group_id=name, tooltip=_tooltip(path, plan))
     return groups[path]
+
+
+def _tooltip(path: str, plan: Plan) -> str:
+    for task in plan.tasks:
+        if task.kind == "item" and task.task_id.rpartition(".")[0] == path:
+            limit = f", at most {task.max_active} at once" if task.max_active else ""
+            return f"Parallel worker: one task per item{limit}. {task.description}".strip()
+    return f"Nested workflow {path.rpartition('.')[2]}"

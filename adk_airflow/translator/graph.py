@@ -142,7 +142,7 @@ def _read_edge(edge: Any) -> Edge:
 def _read_node(node: BaseNode) -> Node:
     from google.adk.workflow import Workflow
 
-    from adk_airflow.runtime.host import parallel_worker_of
+    from adk_airflow.runtime.adk_graph import parallel_worker_of
 
     worker = parallel_worker_of(node)
     inner = node if worker is None else worker._node

@@ -37,7 +37,7 @@ class PlannedTask:
         node_kind: ADK's kind of the node: function, tool, agent, join, ...
         trigger_rule: Airflow's trigger rule.
         upstream: The tasks it waits for, in ADK's order of edges.
-        nodes: For a region: the nodes that run in it, in ADK's order. For ``output``, ``result``: the terminal nodes.
+        nodes: For a region: the nodes that run in it. For ``output`` and ``result``: the terminal nodes. In ADK's order.
         scope: For a task of a nested workflow: the names of the workflows on the way to its node, without the outermost.
         starts: START has an edge to it: it reads the run's input itself.
         max_active: At most so many mapped instances at once, None for no limit.

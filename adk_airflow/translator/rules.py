@@ -109,7 +109,7 @@ class _Making:
                 upstream=upstream,
                 scope=scope,
                 starts=not scope and START in graph.predecessors(node.name),
-                why="takes the nested workflow's input",
+                why="Takes the nested workflow's input.",
                 description=node.description,
             )
         )
@@ -128,7 +128,7 @@ class _Making:
                 upstream=tuple(Upstream(task_id) for task_id in dict.fromkeys([self.entries[path], *last])),
                 nodes=tuple(terminals),
                 scope=scope,
-                why="gives the nested workflow's output",
+                why="Gives the nested workflow's output.",
             )
         )
 
@@ -241,8 +241,14 @@ def _part_task(
         starts=not scope and any(START in graph.predecessors(name) for name in names),
         arguments=arguments,
         why=why,
-        description=first.description if not region else "",
+        description=_describe(graph, first) if not region else "",
     )
+
+
+def _describe(graph: Graph, node: Node) -> str:
+    if node.description or not node.join:
+        return node.description
+    return f"Waits for {', '.join(name for name in graph.predecessors(node.name) if name != START)}."
 
 
 def _worker_tasks(
@@ -267,7 +273,7 @@ def _worker_tasks(
             scope=scope,
             starts=not scope and START in graph.predecessors(node.name),
             batch_size=size,
-            why="makes the list that the next task is mapped over",
+            why="Makes the list that the next task is mapped over: the list it is given, or one item if it is given no list.",
         ),
         PlannedTask(
             task_id=run,
@@ -278,6 +284,7 @@ def _worker_tasks(
             scope=scope,
             max_active=node.max_parallel_workers,
             arguments=arguments,
+            why=f"Runs once per item{f', at most {node.max_parallel_workers} at once' if node.max_parallel_workers else ''}.",
             description=node.description,
         ),
         PlannedTask(
@@ -289,7 +296,7 @@ def _worker_tasks(
             trigger_rule="none_failed_min_one_success",
             upstream=(Upstream(items), Upstream(run)),
             scope=scope,
-            why="puts the results in the order of the list",
+            why="Puts the results in the order of the list; an empty list, which skips the task before, gives an empty one.",
         ),
     ]
 

@@ -113,7 +113,7 @@ def each_question(ctx: Context, node_input: dict[str, Any], top_k: int = 5, retr
             "query": question["question"],
             "top_k": top_k,
             "mode": retrieval,
-            "label": shorten(question["question"], 60),
+            "label": shorten(question["question"], 120),
         }
         for question in questions
     ]
@@ -255,6 +255,7 @@ def _index_dir(data_path: Path, directory: Path, embed_model: str | None) -> Pat
 
 root_agent = Workflow(
     name="batch_retrieval",
+    description="Answers a batch of questions from a directory of documents and writes a report.",
     edges=[
         (START, (collect_documents, load_questions)),
         (collect_documents, refresh_index),

@@ -142,7 +142,7 @@ class TestQuestions:
 
         assert outcome.report["table"][0]["document"] == "bread.md"
         assert len(outcome.report["table"][0]["question"]) <= 80
-        assert len(outcome.outputs["each_question"][0]["label"]) <= 60
+        assert len(outcome.outputs["each_question"][0]["label"]) <= 120
         assert outcome.markdown is not None
         assert len(outcome.markdown) < 5_000
         assert outcome.json is not None
