@@ -32,8 +32,8 @@ class PlannedTask:
         node: The ADK node that it runs or serves; the workflow's name for ``result`` and ``workflow``; the first of ``nodes``
             for a ``region``.
         kind: ``node`` (one node), ``region`` (several nodes that run together, such as a loop), ``items``, ``item``,
-            ``collect`` (the three of a parallel worker), ``input``, ``output`` (around a nested workflow), ``result`` (picks the
-            workflow's output) or ``workflow`` (all of it).
+            ``collect`` (the three of a parallel worker), ``input``, ``output`` (around a nested workflow), ``result`` (picks
+            the workflow's output) or ``workflow`` (all of it).
         node_kind: ADK's kind of the node: function, tool, agent, join, ...
         trigger_rule: Airflow's trigger rule.
         upstream: The tasks it waits for, in ADK's order of edges.
