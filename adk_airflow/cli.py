@@ -79,7 +79,64 @@ def _add_down(subparsers: Subparsers) -> None:
     parser.set_defaults(run=run)
 
 
-_SUBCOMMANDS: list[Callable[[Subparsers], None]] = [_add_demo, _add_up, _add_down]
+def _add_plan(subparsers: Subparsers) -> None:
+    parser = subparsers.add_parser("plan", help="print which Airflow tasks a workflow becomes")
+    _add_workflow(parser)
+    _add_choices(parser)
+    parser.add_argument("--json", action="store_true", help="print the whole plan as JSON")
+
+    def run(arguments: argparse.Namespace) -> int:
+        from adk_airflow.workflow_commands import plan
+
+        return plan(arguments.workflow, mode=arguments.mode, nodes=arguments.nodes, as_json=arguments.json)
+
+    parser.set_defaults(run=run)
+
+
+def _add_draw(subparsers: Subparsers) -> None:
+    parser = subparsers.add_parser("draw", help="draw which Airflow tasks a workflow becomes")
+    _add_workflow(parser)
+    _add_choices(parser)
+    parser.add_argument("--output", type=Path, metavar="FILE", help="a name in .mmd (Mermaid) or .svg; else Mermaid is printed")
+
+    def run(arguments: argparse.Namespace) -> int:
+        from adk_airflow.workflow_commands import draw
+
+        return draw(arguments.workflow, mode=arguments.mode, nodes=arguments.nodes, output=arguments.output)
+
+    parser.set_defaults(run=run)
+
+
+def _add_run(subparsers: Subparsers) -> None:
+    parser = subparsers.add_parser("run", help="run a workflow in this process, in ADK alone, without Airflow")
+    _add_workflow(parser)
+    parser.add_argument("--input", default="", metavar="TEXT", help="the user message; JSON for a node that takes data")
+    parser.add_argument("--state", type=_json_object, default={}, metavar="JSON", help="the initial session state")
+    parser.add_argument("--json", action="store_true", help="print output, state and node runs as one JSON object at the end")
+
+    def run(arguments: argparse.Namespace) -> int:
+        from adk_airflow.workflow_commands import run
+
+        return run(arguments.workflow, input=arguments.input, state=arguments.state, as_json=arguments.json)
+
+    parser.set_defaults(run=run)
+
+
+_SUBCOMMANDS: list[Callable[[Subparsers], None]] = [_add_demo, _add_up, _add_down, _add_plan, _add_draw, _add_run]
+
+
+def _add_workflow(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "workflow",
+        metavar="MODULE:ATTRIBUTE",
+        help="an ADK Workflow or App, such as my_agents.router:root_agent; modules are also found here and in ./dags",
+    )
+
+
+def _add_choices(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--mode", choices=["tasks", "embedded"], default="tasks", help="as in AdkDag (%(default)s)")
+    nodes_help = """per-node arguments as in AdkDag, such as '{"fetch": {"batch_size": 5}}'"""
+    parser.add_argument("--nodes", type=_nodes, default={}, metavar="JSON", help=nodes_help)
 
 
 def _add_home(parser: argparse.ArgumentParser) -> None:
@@ -97,6 +154,13 @@ def _json_object(text: str) -> dict[str, Any]:
         raise argparse.ArgumentTypeError(f"not JSON: {error}") from error
     if not isinstance(value, dict):
         raise argparse.ArgumentTypeError("must be a JSON object such as '{\"top_k\": 3}'")
+    return value
+
+
+def _nodes(text: str) -> dict[str, dict[str, Any]]:
+    value = _json_object(text)
+    if not all(isinstance(arguments, dict) for arguments in value.values()):
+        raise argparse.ArgumentTypeError('must give a JSON object per node, such as \'{"fetch": {"batch_size": 5}}\'')
     return value
 
 

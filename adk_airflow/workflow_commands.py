@@ -1,0 +1,249 @@
+"""The commands `plan`, `draw` and `run`: they look at a workflow, and run it, without Airflow. Each returns an exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import sys
+import time
+import traceback
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from adk_airflow.errors import AdkAirflowError
+
+if TYPE_CHECKING:
+    from google.adk.events.event import Event
+
+    from adk_airflow.runtime.host import HostRun
+    from adk_airflow.runtime.node_runs import NodeRun
+    from adk_airflow.runtime.source import Source
+    from adk_airflow.translator.plan import Plan
+
+Nodes = Mapping[str, Mapping[str, Any]]
+
+_SHOWN = 100
+_ASKS = {
+    "adk_request_input": "asks a person for input",
+    "adk_request_confirmation": "asks a person to confirm a tool call",
+    "adk_request_credential": "asks for credentials",
+}
+
+
+def plan(workflow: str, *, mode: str, nodes: Nodes, as_json: bool) -> int:
+    """Prints what a workflow becomes in Airflow.
+
+    Args:
+        workflow: `package.module:attribute`; the current directory and `./dags` can be imported from.
+        mode: As for `AdkDag`.
+        nodes: Per-node arguments, as for `AdkDag`.
+        as_json: Print the whole plan as JSON.
+    """
+    from adk_airflow.translator.show import as_text
+
+    try:
+        made = _plan(workflow, mode, nodes)
+    except AdkAirflowError as error:
+        return _fail(str(error))
+    print(made.to_json() if as_json else as_text(made))
+    return 0
+
+
+def draw(workflow: str, *, mode: str, nodes: Nodes, output: Path | None) -> int:
+    """Draws what a workflow becomes in Airflow.
+
+    Args:
+        workflow: As for `plan`.
+        mode: As for `AdkDag`.
+        nodes: As for `AdkDag`.
+        output: A file whose name ends in `.mmd` (Mermaid) or `.svg`; None prints Mermaid.
+    """
+    suffix = output.suffix.lower() if output is not None else ".mmd"
+    if suffix not in (".mmd", ".svg"):
+        return _fail(f"cannot draw {str(output)!r}: give a name that ends in .mmd (Mermaid) or .svg")
+    try:
+        made = _plan(workflow, mode, nodes)
+    except AdkAirflowError as error:
+        return _fail(str(error))
+    if suffix == ".svg":
+        from adk_airflow.translator.svg import as_svg
+
+        text = as_svg(made)
+    else:
+        from adk_airflow.translator.show import as_mermaid
+
+        text = as_mermaid(made)
+    if output is None:
+        print(text)
+        return 0
+    try:
+        output.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        return _fail(f"cannot write {str(output)!r}: {error.strerror or error}")
+    print(f"{output}: {len(made.tasks)} tasks of {made.workflow}")
+    return 0
+
+
+def run(workflow: str, *, input: str, state: Mapping[str, Any], as_json: bool) -> int:
+    """Runs a workflow in this process, in ADK's own Runner, and prints each node run as it ends, then the output.
+
+    Args:
+        workflow: As for `plan`.
+        input: The user message.
+        state: The initial session state.
+        as_json: Print one JSON object at the end instead: `workflow`, `status` (`ok`, `failed` or `paused`), `output`, `error`,
+            `state`, `node_runs`. What the nodes print goes to standard error then.
+
+    Returns:
+        0 when the workflow came to its end, 1 when a node failed or asks a person.
+    """
+    try:
+        source = _load(workflow)
+    except AdkAirflowError as error:
+        return _fail(str(error))
+    # A node's failures are reported as node runs; ADK would log each with two tracebacks besides.
+    for logger in ("google_adk.google.adk.workflow._node_runner", "google_adk.google.adk.runners"):
+        logging.getLogger(logger).addFilter(_has_no_traceback)
+    runs: list[NodeRun] = []
+
+    def report(node_run: NodeRun) -> None:
+        runs.append(node_run)
+        if not as_json:
+            print(_run_line(node_run), flush=True)
+
+    started = time.monotonic()
+    with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
+        result, asked = asyncio.run(_run(source, input, state, report))
+    seconds = time.monotonic() - started
+    name = source.workflow.name
+    if result.error is not None:
+        status, problem = "failed", _failure(name, result)
+    elif result.interrupts:
+        status, problem = "paused", _pause(name, result.interrupts, asked)
+    else:
+        status, problem = "ok", ""
+    output = result.firings[-1].output if result.firings and not problem else None
+    if as_json:
+        print(_as_json({"workflow": name, "status": status, "output": output, "error": problem, **_rest(result, runs)}))
+    elif not problem:
+        print(f"\n{name}: {len(runs)} node runs in {seconds:.1f} s. Output:")
+        print(output if isinstance(output, str) else _as_json(output))
+    return _fail(problem) if problem else 0
+
+
+# -- loading -------------------------------------------------------------------------------------------------
+
+
+def _plan(workflow: str, mode: str, nodes: Nodes) -> Plan:
+    from adk_airflow.translator.graph import read_graph
+    from adk_airflow.translator.rules import make_plan
+
+    return make_plan(read_graph(_load(workflow)), mode=mode, nodes=nodes)
+
+
+def _load(workflow: str) -> Source:
+    from adk_airflow.runtime.source import load
+
+    # Where Airflow puts its DAGs folder, too: behind everything that is installed.
+    for folder in (Path("dags").absolute(), Path.cwd()):
+        if folder.is_dir() and str(folder) not in sys.path:
+            sys.path.append(str(folder))
+    # What the user's module prints must not get between a plan, a drawing or JSON and the program that reads it.
+    with contextlib.redirect_stdout(sys.stderr):
+        return load(workflow)
+
+
+def _fail(message: str) -> int:
+    print(f"adk-airflow: {' '.join(message.split())}", file=sys.stderr)
+    return 1
+
+
+# -- running -------------------------------------------------------------------------------------------------
+
+
+async def _run(source: Source, input: str, state: Mapping[str, Any], report: Any) -> tuple[HostRun, list[Event]]:
+    """Runs the workflow; also returns the events in which a node asks a person."""
+    from google.adk.artifacts.in_memory_artifact_service import InMemoryArtifactService
+
+    from adk_airflow.runtime import host
+    from adk_airflow.runtime.inbox import Start
+    from adk_airflow.runtime.node_runs import NodeRunWatch
+
+    session_id = uuid.uuid4().hex
+    watch = NodeRunWatch(session_id, report)
+    asked: list[Event] = []
+
+    def on_event(event: Event) -> None:
+        watch.on_event(event)
+        if event.long_running_tool_ids:
+            asked.append(event)
+
+    watch.start()
+    result = await host.run_workflow(
+        host.Run(
+            app=source.app,
+            workflow=source.workflow,
+            session_id=session_id,
+            message=Start(input).message(),
+            state=dict(state),
+            artifact_service=InMemoryArtifactService(),
+            on_event=on_event,
+        )
+    )
+    watch.finish()
+    return result, asked
+
+
+def _has_no_traceback(record: logging.LogRecord) -> bool:
+    return record.exc_info is None
+
+
+def _run_line(node_run: NodeRun) -> str:
+    from adk_airflow.translator.show import shorten
+
+    seconds = f"{node_run.seconds:8.2f} s" if node_run.seconds is not None else " " * 10
+    details = [f"route {node_run.route!r}"] if node_run.route is not None else []
+    details += [node_run.error] if node_run.error else []
+    details += [_as_json(node_run.output, indent=None)] if node_run.output is not None else []
+    text = "  ".join(shorten(detail, _SHOWN) for detail in details)
+    return f"{seconds}  {node_run.status:<9}  {node_run.path}  {text}".rstrip()
+
+
+def _failure(name: str, result: HostRun) -> str:
+    error = result.error
+    assert error is not None
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
+    at = f"node {result.error_path}" if result.error_path else "the run"
+    return f"workflow {name!r}, {at} failed with {type(error).__name__}: {error}{where}"
+
+
+def _pause(name: str, interrupts: list[str], asked: list[Event]) -> str:
+    """Who asks what. The arguments of a request for credentials are secret."""
+    questions = list(_questions(interrupts, asked)) or ["a node asks a person"]
+    return f"workflow {name!r} is paused: {'; '.join(questions)}. Nobody can answer here, so the run ends."
+
+
+def _questions(interrupts: list[str], asked: list[Event]) -> Iterator[str]:
+    for event in asked:
+        for call in event.get_function_calls():
+            if call.id in interrupts and call.id in (event.long_running_tool_ids or ()):
+                message = (call.args or {}).get("message") if call.name == "adk_request_input" else None
+                asks = _ASKS.get(call.name or "", f"waits for {call.name}")
+                yield f"node {event.node_info.path} {asks}" + (f": {message!r}" if message else "")
+
+
+def _rest(result: HostRun, runs: list[NodeRun]) -> dict[str, Any]:
+    state = {key: value for key, value in result.state.items() if not key.startswith("temp:")}
+    return {"state": state, "node_runs": [vars(node_run) for node_run in runs]}
+
+
+def _as_json(value: Any, indent: int | None = 2) -> str:
+    """The value as JSON text, in the form that it has as a task's `return_value`."""
+    from adk_airflow.runtime import codec
+
+    return json.dumps(codec.plain(value), indent=indent, ensure_ascii=False)

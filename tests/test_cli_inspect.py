@@ -1,0 +1,388 @@
+"""`adk-airflow plan`, `draw` and `run`: what they print, on real workflows, in processes of their own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from adk_airflow import Plan
+from adk_airflow.cli import main
+from adk_airflow.translator.layers import arrange
+from adk_airflow.translator.plan import PlannedTask, Upstream
+from adk_airflow.translator.show import as_mermaid, as_text
+from adk_airflow.translator.svg import as_svg
+
+ROOT = Path(__file__).parents[1]
+SVG = "{http://www.w3.org/2000/svg}"
+
+WORKFLOWS = """
+    import asyncio
+    from google.adk import Event, Workflow
+    from google.adk.events import RequestInput
+    from google.adk.workflow import DEFAULT_ROUTE, JoinNode, RetryConfig, node
+
+    print("the module was imported")
+
+    def step(name, **kwargs):
+        def body(node_input):
+            return node_input
+        return node(body, name=name, **kwargs)
+
+    def classify(node_input: str):
+        return Event(output=node_input, route="refund" if "money" in node_input else "other")
+
+    def answer(node_input: str, tone: str = "plain"):
+        return f"{tone}: {node_input}"
+
+    draft, review, classify, answer = step("draft"), step("review"), node(classify), node(answer)
+    router = Workflow(name="router", description="Answers mail.", edges=[
+        ("START", classify, {"refund": answer, DEFAULT_ROUTE: draft}),
+        (draft, review, {"again": draft, "done": answer}),
+    ])
+
+    def numbers():
+        return [1, 2, 3]
+
+    def silent(node_input):
+        print("a node prints")
+
+    attempts = []
+
+    @node(retry_config=RetryConfig(max_attempts=2, initial_delay=0.01))
+    def flaky():
+        attempts.append(1)
+        if len(attempts) == 1:
+            raise ConnectionError("not yet")
+        return "done"
+
+    inner = Workflow(name="inner", edges=[("START", node(silent), flaky)])
+    worker = step("double", parallel_worker=True, max_parallel_workers=2)
+    batch = Workflow(name="batch", edges=[("START", node(numbers), worker, inner)])
+
+    async def bad():
+        raise LookupError("no such customer\\nat all")
+
+    async def slow():
+        await asyncio.sleep(20)
+
+    failing = Workflow(name="failing", edges=[("START", (node(slow), node(bad)))])
+
+    def ask():
+        return RequestInput(interrupt_id="q1", message="Which colour?")
+
+    asking = Workflow(name="asking", edges=[("START", node(ask), step("tail"))])
+    retrying = Workflow(name="retrying", edges=[("START", step("a"))], retry_config=RetryConfig(max_attempts=2))
+    not_a_workflow = 3
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project as users have it: a DAGs folder with a workflow's module in it."""
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "dags").mkdir()
+    (folder / "dags" / "cli_inspect_workflows.py").write_text(textwrap.dedent(WORKFLOWS))
+    return folder
+
+
+@pytest.fixture
+def command(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """Calls the command in that folder; gives exit code, standard output, standard error."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+
+    def call(name: str, workflow: str, *arguments: str) -> tuple[int, str, str]:
+        code = main([name, f"cli_inspect_workflows:{workflow}", *arguments])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return call
+
+
+def in_a_process(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    code = "import sys; from adk_airflow.cli import main; code = main(sys.argv[1:]); "
+    code += "sys.exit(code or ('airflow was imported' if 'airflow' in sys.modules else 0))"
+    command = [sys.executable, "-c", f"import sys; sys.path.append({str(ROOT)!r}); {code}", *arguments]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
+
+
+# -- plan ----------------------------------------------------------------------------------------------------
+
+
+def test_plan_says_for_each_task_its_kind_trigger_rule_and_upstream(command) -> None:
+    code, out, _ = command("plan", "router")
+    lines = out.splitlines()
+
+    assert code == 0
+    assert lines[:2] == ["Workflow router, mode tasks: 3 tasks", "Answers mail."]
+    assert [line.split(maxsplit=3) for line in lines if line.startswith(("classify", "draft_loop", "answer"))] == [
+        ["classify", "function", "all_success", "START"],
+        ["draft_loop", "region", "all_success", "classify [default]"],
+        ["answer", "function", "none_failed_min_one_success", "classify [refund], draft_loop [done]"],
+    ]
+    assert "    embedded: a loop: ADK's own engine runs draft, review together in this task" in lines
+    assert "Output: what answer returns" in lines
+
+
+def test_plan_says_what_is_mapped_batched_and_nested_and_what_can_differ(command) -> None:
+    choices = {"double": {"batch_size": 5, "pool": "small"}, "inner": {"mode": "embedded"}}
+    _, out, _ = command("plan", "batch", "--nodes", json.dumps(choices))
+
+    assert "    mapped: a task instance per item, at most 2 at once\n    arguments: pool='small'" in out
+    assert "    batched: 5 items per task instance, at once in it" in out
+    assert "    embedded: a nested workflow that is marked embedded: ADK's own engine runs it in this task" in out
+    assert "* no-cancel-on-failure: " in out.partition("What can differ from one ADK process:")[2]
+
+
+def test_plan_in_embedded_mode_is_one_task_without_differences(command) -> None:
+    code, out, _ = command("plan", "retrying", "--mode", "embedded")
+
+    assert code == 0
+    assert "Workflow retrying, mode embedded: 1 task\n" in out
+    assert out.endswith("What can differ from one ADK process: nothing that is known.\n")
+
+
+def test_plan_as_json_is_the_whole_plan(command) -> None:
+    _, out, _ = command("plan", "router", "--json")
+
+    plan = Plan.from_json(out)
+    assert [task.task_id for task in plan.tasks] == ["classify", "draft_loop", "answer"]
+    assert plan.tasks[1].nodes == ("draft", "review")
+
+
+def test_plan_of_the_example_needs_neither_airflow_nor_more_than_the_folder_of_dags() -> None:
+    done = in_a_process("plan", "adk_workflows.batch_retrieval:root_agent", cwd=ROOT)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "retrieve.run       tool             all_success                  retrieve.items" in done.stdout
+
+
+def test_what_the_module_prints_does_not_get_into_a_plan(folder: Path) -> None:
+    done = in_a_process("plan", "cli_inspect_workflows:router", "--json", cwd=folder)
+
+    assert done.stderr == "the module was imported\n"
+    assert json.loads(done.stdout)["workflow"] == "router"
+
+
+@pytest.mark.parametrize("name", ["plan", "draw", "run"])
+def test_an_error_is_one_line_that_says_what_is_wrong(command, name: str) -> None:
+    for workflow, text in {"nowhere": "has no attribute 'nowhere'", "not_a_workflow": "is no Workflow but a int"}.items():
+        code, out, err = command(name, workflow)
+        assert (code, out, err.count("\n")) == (1, "", 1)
+        assert err.startswith("adk-airflow: ")
+        assert text in err
+
+
+def test_a_workflow_that_cannot_become_tasks_is_refused_with_the_way_out(command) -> None:
+    code, _, err = command("plan", "retrying")
+
+    assert code == 1
+    assert "can only run as a whole. Use mode='embedded'." in err
+
+
+def test_a_wrong_node_name_is_refused_with_the_nearest_right_one(command) -> None:
+    code, _, err = command("plan", "router", "--nodes", '{"clasify": {"pool": "x"}}')
+
+    assert (code, err) == (1, "adk-airflow: workflow 'router' has no node 'clasify'. Did you mean 'classify'?\n")
+
+
+@pytest.mark.parametrize("given", ["no json", "[1]", '{"classify": 1}'])
+def test_nodes_that_are_no_objects_are_wrong_usage(command, given: str) -> None:
+    with pytest.raises(SystemExit) as exit_info:
+        command("plan", "router", "--nodes", given)
+
+    assert exit_info.value.code == 2
+
+
+# -- draw ----------------------------------------------------------------------------------------------------
+
+
+def test_draw_prints_mermaid_with_routes_groups_and_colours(command) -> None:
+    _, out, _ = command("draw", "batch")
+
+    assert out.startswith('flowchart LR\n  START(["START"])\n')
+    assert '  subgraph t1_group["double"]\n    t1["items<br/>' in out
+    assert '    t2[["run<br/><small>function, mapped, at most 2 at once</small>"]]' in out
+    assert "  START --> t0\n  t0 --> t1\n" in out
+    _, out, _ = command("draw", "router")
+    assert '  t0 -->|"refund"| t2\n' in out
+    assert "  class t0,t2 adk_function\n" in out
+    assert "  class t1 adk_region\n" in out
+
+
+def test_draw_writes_mermaid_and_svg_files(command, tmp_path: Path) -> None:
+    for name in ("plan.mmd", "plan.svg"):
+        code, out, _ = command("draw", "router", "--output", str(tmp_path / name))
+        assert (code, out) == (0, f"{tmp_path / name}: 3 tasks of router\n")
+
+    assert (tmp_path / "plan.mmd").read_text() == command("draw", "router")[1]
+    texts = [text.text for text in ElementTree.parse(tmp_path / "plan.svg").iter(f"{SVG}text")]
+    assert {"START", "classify", "draft_loop", "together: draft, review", "answer", "refund", "default", "done"} <= set(texts)
+
+
+def test_draw_refuses_other_formats_and_names_the_right_ones(command, tmp_path: Path) -> None:
+    code, _, err = command("draw", "router", "--output", str(tmp_path / "plan.png"))
+
+    assert code == 1
+    assert "give a name that ends in .mmd (Mermaid) or .svg" in err
+    assert not (tmp_path / "plan.png").exists()
+
+
+def test_draw_says_why_it_cannot_write(command, tmp_path: Path) -> None:
+    code, _, err = command("draw", "router", "--output", str(tmp_path / "missing" / "plan.svg"))
+
+    assert code == 1
+    assert err.endswith("missing/plan.svg': No such file or directory\n")
+
+
+def test_text_in_a_drawing_is_escaped() -> None:
+    hostile = '<b>&"`#'
+    tasks = (
+        PlannedTask("a", "a", "node", "function", starts=True, description=hostile),
+        PlannedTask("b", "b", "node", "Own<Kind>", upstream=(Upstream("a", hostile),)),
+    )
+    plan = Plan("wf", "", "tasks", tasks, {}, {}, {}, result="b")
+
+    root = ElementTree.fromstring(as_svg(plan))
+    assert hostile in [text.text for text in root.iter(f"{SVG}text")]
+    assert '-->|"#60;b#62;#38;#34;#96;#35;"|' in as_mermaid(plan)
+    assert "b     Own<Kind>  all_success   a [" in as_text(plan)
+
+
+def test_groups_in_groups_are_frames_in_frames() -> None:
+    tasks = (
+        PlannedTask("outer.inner.a", "a", "node", "function", starts=True),
+        PlannedTask("outer.b", "b", "node", "function", upstream=(Upstream("outer.inner.a", "x"),)),
+        PlannedTask("c", "c", "node", "function", upstream=(Upstream("outer.b"), Upstream("outer.inner.a"))),
+    )
+    root = ElementTree.fromstring(as_svg(Plan("wf", "", "tasks", tasks, {}, {}, {}, result="c")))
+
+    frames = sorted((box(rect) for rect in root.iter(f"{SVG}rect") if rect.get("class") == "frame"), key=lambda b: b[2] - b[0])
+    inner, outer = frames
+    assert outer[0] < inner[0] < inner[2] < outer[2]
+    assert outer[1] < inner[1] < inner[3] < outer[3]
+    arrows = [path for path in root.iter(f"{SVG}path") if path.get("class") == "arrow"]
+    assert len(arrows) == 3  # START to outer, inner to b, outer to c
+
+
+def test_a_node_named_start_is_a_box_of_its_own() -> None:
+    task = PlannedTask("START", "START", "node", "function", starts=True)
+    root = ElementTree.fromstring(as_svg(Plan("wf", "", "tasks", (task,), {}, {}, {}, result="START")))
+
+    assert [text.text for text in root.iter(f"{SVG}text")].count("START") == 2
+
+
+def test_boxes_do_not_overlap_and_arrows_lead_to_the_right() -> None:
+    names = [f"n{number}" for number in range(40)]
+    sizes = {name: (60.0 + 7 * (number % 5), 30.0 + 10 * (number % 3)) for number, name in enumerate(names)}
+    edges = {(names[a], names[b]): 50.0 for b in range(1, 40) for a in {b // 2, b // 3, b - b % 7} if a < b}
+
+    layout = arrange(sizes, edges)
+
+    corners = [(x, y, x + sizes[name][0], y + sizes[name][1]) for name, (x, y) in layout.boxes.items()]
+    overlaps = [
+        (a, b) for a in corners for b in corners if a < b and a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+    ]
+    assert overlaps == []
+    assert min(min(corner) for corner in corners) >= 0
+    assert max(corner[2] for corner in corners) <= layout.width
+    assert max(corner[3] for corner in corners) <= layout.height
+    for points in layout.routes.values():
+        assert [x for x, _ in points] == sorted(x for x, _ in points)
+
+
+def test_an_order_without_crossings_is_found() -> None:
+    names = ["a", "b", "c", "y", "x", "z"]
+
+    layout = arrange(dict.fromkeys(names, (50.0, 20.0)), {("a", "x"): 40.0, ("b", "y"): 40.0, ("c", "z"): 40.0})
+
+    assert sorted(("x", "y", "z"), key=lambda name: layout.boxes[name][1]) == ["x", "y", "z"]
+    assert all(layout.boxes[a][1] == layout.boxes[b][1] for a, b in (("a", "x"), ("b", "y"), ("c", "z")))
+
+
+def box(rect: ElementTree.Element) -> tuple[float, float, float, float]:
+    x, y, width, height = (float(rect.get(name) or 0) for name in ("x", "y", "width", "height"))
+    return x, y, x + width, y + height
+
+
+# -- run -----------------------------------------------------------------------------------------------------
+
+
+def test_run_prints_node_runs_and_the_output(command) -> None:
+    code, out, err = command("run", "router", "--input", "my money", "--state", '{"tone": "formal"}')
+    first, second, _, summary, output = out.splitlines()
+
+    assert (code, err) == (0, "")
+    assert first.split(maxsplit=4)[2:] == ["ok", "router@1/classify@1", "route 'refund'  \"my money\""]
+    assert second.split(maxsplit=4)[2:] == ["ok", "router@1/answer@1", '"formal: my money"']
+    assert summary.startswith("router: 2 node runs in ")
+    assert output == "formal: my money"
+
+
+def test_run_as_json_gives_every_node_run_also_silent_and_failed_ones(folder: Path) -> None:
+    done = in_a_process("run", "cli_inspect_workflows:batch", "--json", cwd=folder)
+    result = json.loads(done.stdout)
+
+    assert done.returncode == 0
+    assert done.stderr.splitlines()[:2] == ["the module was imported", "a node prints"]
+    assert (result["workflow"], result["status"], result["output"], result["error"]) == ("batch", "ok", "done", "")
+    runs = [(run["path"], run["status"], run["output"]) for run in result["node_runs"]]
+    assert runs[0] == ("batch@1/numbers@1", "ok", [1, 2, 3])
+    assert sorted(runs[1:4]) == [(f"batch@1/double@1/double@{number}", "ok", number) for number in (1, 2, 3)]
+    assert runs[4:] == [
+        ("batch@1/double@1", "ok", [1, 2, 3]),
+        ("batch@1/inner@1/silent@1", "ok", None),
+        ("batch@1/inner@1/flaky@1", "failed", None),
+        ("batch@1/inner@1/flaky@1", "ok", "done"),
+        ("batch@1/inner@1", "ok", "done"),
+    ]
+    assert result["node_runs"][6]["error"] == "ConnectionError: not yet"
+    assert all(run["seconds"] >= 0 for run in result["node_runs"])
+
+
+def test_run_of_a_failing_workflow_says_which_node_and_where_without_a_traceback(command, folder: Path) -> None:
+    code, out, err = command("run", "failing")
+    runs = [line.split(maxsplit=4)[2:] for line in out.splitlines()]
+
+    assert code == 1
+    assert runs == [
+        ["failed", "failing@1/bad@1", "LookupError: no such customer at all"],
+        ["cancelled", "failing@1/slow@1"],
+    ]
+    assert "Traceback" not in err
+    where = f"({folder / 'dags' / 'cli_inspect_workflows.py'}, line "
+    said = "adk-airflow: workflow 'failing', node failing@1/bad@1 failed with LookupError: no such customer at all "
+    assert err.splitlines()[-1].startswith(said + where)
+
+
+def test_run_of_a_workflow_that_asks_a_person_shows_the_question_and_ends(command) -> None:
+    code, out, err = command("run", "asking")
+
+    assert code == 1
+    assert out.split() == [*out.split()[:2], "waiting", "asking@1/ask@1"]
+    assert "workflow 'asking' is paused: node asking@1/ask@1 asks a person for input: 'Which colour?'." in err
+
+
+def test_run_as_json_tells_a_pause_and_a_failure_apart(command) -> None:
+    paused, failed = (json.loads(command("run", name, "--json")[1]) for name in ("asking", "failing"))
+
+    assert (paused["status"], failed["status"]) == ("paused", "failed")
+    assert "LookupError: no such customer" in failed["error"]
+
+
+def test_a_run_needs_no_airflow_and_still_shows_outputs_without_spans(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
+    done = in_a_process("run", "cli_inspect_workflows:router", "--input", "hello money", cwd=folder)
+
+    assert done.returncode == 0, done.stderr
+    lines = [line.split(maxsplit=2) for line in done.stdout.splitlines()[:2]]
+    assert lines == [
+        ["ok", "router@1/classify@1", "route 'refund'  \"hello money\""],
+        ["ok", "router@1/answer@1", '"plain: hello money"'],
+    ]
