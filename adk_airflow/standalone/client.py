@@ -17,6 +17,8 @@ Json = dict[str, Any]
 
 # Seconds after the last import error by which a DAG from another file would have appeared.
 _SETTLED = 10.0
+# Seconds for which a request that SQLite was too busy for is made again.
+_BUSY = 30.0
 _HEALTH_PARTS = ("metadatabase", "scheduler", "dag_processor")
 
 
@@ -163,14 +165,24 @@ class AirflowClient:
     def create_backfill(
         self, dag_id: str, from_date: datetime, to_date: datetime, *, conf: Mapping[str, Any] | None = None
     ) -> Json:
-        """Runs the DAG for each interval between the two dates; the answer has the backfill's `id`."""
+        """Runs the DAG for each interval between the two dates; the answer has the backfill's `id`.
+
+        On SQLite Airflow refuses with 503 while something else writes; then it is asked again, for 30 seconds.
+        """
         body = {
             "dag_id": dag_id,
             "from_date": from_date.isoformat(),
             "to_date": to_date.isoformat(),
             "dag_run_conf": dict(conf or {}),
         }
-        return self.request("POST", "/backfills", json=body)
+        deadline = time.monotonic() + _BUSY
+        while True:
+            try:
+                return self.request("POST", "/backfills", json=body)
+            except AirflowApiError as error:
+                if error.status != 503 or time.monotonic() > deadline:
+                    raise
+            time.sleep(0.5)
 
     def runs(self, dag_id: str) -> list[Json]:
         """The DAG's runs, oldest first."""

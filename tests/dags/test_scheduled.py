@@ -1,0 +1,67 @@
+"""The example DAG on a real scheduler: a backfill of three past days, each run in processes of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from adk_airflow.standalone import AirflowApiError, StandaloneAirflow, watch_run
+
+DAGS = Path(__file__).parents[2] / "dags"
+DAG_ID = "batch_retrieval"
+
+
+@pytest.fixture(scope="module")
+def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneAirflow]:
+    home = tmp_path_factory.mktemp("scheduled")
+    with StandaloneAirflow(home, DAGS, settings={"AIRFLOW__SCHEDULER__USE_JOB_SCHEDULE": "False"}) as started:
+        started.client.wait_for_dag(DAG_ID, since=started.started_at)
+        started.client.unpause(DAG_ID)
+        yield started
+
+
+@pytest.fixture(scope="module")
+def conf(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+    folder = tmp_path_factory.mktemp("library")
+    (folder / "bees.txt").write_text("Honey bees live in hives and make honey from nectar.")
+    (folder / "tides.txt").write_text("Tides are raised by the moon and the sun.")
+    return {"documents_dir": str(folder), "questions": ["Who makes honey?", "What raises the tides?"]}
+
+
+def test_a_backfill_of_three_past_days_writes_three_reports(airflow: StandaloneAirflow, conf: dict[str, object]) -> None:
+    airflow.client.create_backfill(DAG_ID, datetime(2026, 2, 1, tzinfo=UTC), datetime(2026, 2, 3, tzinfo=UTC), conf=conf)
+    runs = airflow.client.runs(DAG_ID)
+    assert len(runs) == 3
+
+    for run in runs:
+        view = watch_run(airflow.client, DAG_ID, run["dag_run_id"], timeout=240, check=airflow.check)
+        assert view.state == "success", airflow.client.task_instances(DAG_ID, run["dag_run_id"])
+
+    reports = [json.loads(path.read_text()) for path in (airflow.home / "adk_artifacts").rglob("report.json/0/report.json")]
+    assert sorted(report["run"]["logical_date"] for report in reports) == [
+        "2026-02-01T00:00:00+00:00",
+        "2026-02-02T00:00:00+00:00",
+        "2026-02-03T00:00:00+00:00",
+    ]
+    assert {report["run"]["run_id"] for report in reports} == {run["dag_run_id"] for run in runs}
+    for report in reports:
+        assert [row["passages"][0]["document"] for row in report["questions"]] == ["bees.txt", "tides.txt"]
+        assert report["run"]["data_interval_end"] >= report["run"]["data_interval_start"]
+    # The three runs asked for one index of one content at about the same time: it was built once.
+    assert sum(report["summary"]["index"]["built"] for report in reports) == 1
+
+
+def test_the_result_of_a_run_is_the_workflows_output(airflow: StandaloneAirflow) -> None:
+    run = airflow.client.runs(DAG_ID)[0]
+    answer = airflow.client.get(f"/dags/{DAG_ID}/dagRuns/{run['dag_run_id']}/wait", interval=1)
+
+    assert [row["document"] for row in answer["results"]["report"]["table"]] == ["bees.txt", "tides.txt"]
+
+
+def test_a_param_of_the_wrong_type_is_refused_when_a_run_is_triggered(airflow: StandaloneAirflow) -> None:
+    with pytest.raises(AirflowApiError, match="five"):
+        airflow.client.trigger(DAG_ID, conf={"top_k": "five"})
