@@ -23,6 +23,14 @@ def get_provider_info() -> dict[str, Any]:
                         "example": "s3://my-bucket/adk_artifacts",
                         "default": "",
                     },
+                    "memory_service_uri": {
+                        "description": "The ADK memory service that agents search, as a URI that ADK knows, such as"
+                        " agentengine://... or one of your own registration. Empty: none.",
+                        "version_added": "0.1.0",
+                        "type": "string",
+                        "example": "agentengine://1234567890",
+                        "default": "",
+                    },
                     "artifacts_conn_id": {
                         "description": "Airflow connection for artifacts_uri, where it needs one.",
                         "version_added": "0.1.0",

@@ -57,6 +57,7 @@ class WorkflowRun:
         error: ``(type, message)`` of the first failure, or None.
         task_states: Per task id the states of its instances, in map-index order.
         labels: Per mapped task id, for each map index, the text that the UI shows for it.
+        node_runs: Per id of a task that runs several nodes, its node runs: ``{"path", "node", "iteration", "status", ...}``.
         lost_updates: State keys that two tasks wrote side by side: ``(key, task whose value stayed, task whose is gone)``.
         run_id: Id of the DAG run, which is ADK's session id.
     """
@@ -68,6 +69,7 @@ class WorkflowRun:
     error: tuple[str, str] | None = None
     task_states: Mapping[str, list[str]] = field(default_factory=dict)
     labels: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+    node_runs: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
     lost_updates: tuple[tuple[str, str, str], ...] = ()
     run_id: str = ""
 
@@ -165,6 +167,8 @@ def _read(dag: DAG, dag_run: Any) -> WorkflowRun:
         states.setdefault(ti.task_id, []).append(str(getattr(ti.state, "value", ti.state)))
         if ti.map_index >= 0:
             labels.setdefault(ti.task_id, {})[ti.map_index] = str(ti.rendered_map_index)
+    from adk_airflow.operators.progress import XCOM_RUNS
+
     envelopes = _envelopes(dag_run, instances)
     plan = getattr(dag, "plan", None)
     result = None if plan is None else envelopes.get((plan.result, -1))
@@ -178,24 +182,30 @@ def _read(dag: DAG, dag_run: Any) -> WorkflowRun:
         error=errors[0] if errors else None,
         task_states=states,
         labels=labels,
+        node_runs={task_id: rows for (task_id, _), rows in _xcoms(dag_run, XCOM_RUNS).items()},
         lost_updates=tuple(dict.fromkeys((i.key, i.kept, i.lost) for e in envelopes.values() for i in e.lost)),
         run_id=dag_run.run_id,
     )
 
 
 def _envelopes(dag_run: Any, instances: list[Any]) -> dict[tuple[str, int], Envelope]:
+    """The envelopes by task id and map index, in the order in which the tasks ended."""
+    from adk_airflow.runtime.envelope import XCOM_KEY, Envelope
+
+    texts = _xcoms(dag_run, XCOM_KEY)
+    finished = {(ti.task_id, ti.map_index): ti.end_date for ti in instances if ti.end_date is not None}
+    order = sorted(texts, key=lambda key: (str(finished.get(key, "")), key))
+    return {key: Envelope.loads(texts[key], task=key[0]) for key in order}
+
+
+def _xcoms(dag_run: Any, name: str) -> dict[tuple[str, int], Any]:
     from airflow.models.xcom import XComModel
     from airflow.sdk.execution_time.xcom import XCom
     from airflow.utils.session import create_session
 
-    from adk_airflow.runtime.envelope import XCOM_KEY, Envelope
-
-    finished = {(ti.task_id, ti.map_index): ti.end_date for ti in instances if ti.end_date is not None}
     with create_session() as session:
-        rows = session.query(XComModel).filter_by(dag_id=dag_run.dag_id, run_id=dag_run.run_id, key=XCOM_KEY)
-        texts = {(row.task_id, row.map_index): XCom.deserialize_value(row) for row in rows}
-    order = sorted(texts, key=lambda key: (str(finished.get(key, "")), key))
-    return {key: Envelope.loads(texts[key], task=key[0]) for key in order}
+        rows = session.query(XComModel).filter_by(dag_id=dag_run.dag_id, run_id=dag_run.run_id, key=name)
+        return {(row.task_id, row.map_index): XCom.deserialize_value(row) for row in rows}
 
 
 def _outputs(envelopes: Mapping[tuple[str, int], Envelope]) -> dict[str, list[Any]]:

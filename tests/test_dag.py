@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
+import os
+import signal
+import time
 from typing import Any
 
 import pytest
@@ -184,6 +188,52 @@ def test_a_loop_that_does_not_end_stops_at_its_limit_and_shows_its_routes() -> N
     assert run.error[0] == "LoopLimitError"
     assert "node 'spin' has run 4 times, its max_iterations" in run.error[1]
     assert "spin: 'again', spin: 'again'" in run.error[1]
+
+
+def test_the_runs_of_a_loops_nodes_are_recorded_for_people() -> None:
+    def count(ctx: Context, n: int = 0) -> Event:
+        ctx.state["n"] = n + 1
+        return Event(output=n, route="again" if n < 2 else "done")
+
+    count_node = node(count)
+    wf = Workflow(name="wf", edges=[("START", count_node, {"again": count_node, "done": show("end")})])
+    run = run_workflow(wf)
+
+    assert [(row["node"], row["iteration"], row["route"], row["status"]) for row in run.node_runs["count_loop"]] == [
+        ("count", 1, "again", "ok"),
+        ("count", 2, "again", "ok"),
+        ("count", 3, "done", "ok"),
+    ]
+    assert all(row["seconds"] >= 0 for row in run.node_runs["count_loop"])
+
+
+@pytest.mark.parametrize("mode", ["tasks", "embedded"])
+def test_airflows_timeout_ends_a_node_that_waits(mode: str) -> None:
+    async def wait() -> str:
+        await asyncio.sleep(60)
+        return "late"
+
+    wf = Workflow(name="wf", edges=[("START", node(wait))])
+    limit = {"execution_timeout": dt.timedelta(seconds=1)}
+    began = time.monotonic()
+    dag = AdkDag(wf, schedule=None, mode=mode, default_args=limit)
+    run = run_dag(dag)
+
+    assert run.state == "failed"
+    assert time.monotonic() - began < 30
+
+
+def test_a_task_that_airflow_cancels_ends_at_once() -> None:
+    async def wait() -> str:
+        os.kill(os.getpid(), signal.SIGTERM)  # what the supervisor sends when the task is marked in the UI
+        await asyncio.sleep(60)
+        return "late"
+
+    began = time.monotonic()
+    run = run_workflow(Workflow(name="wf", edges=[("START", node(wait), show("tail"))]))
+
+    assert run.task_states == {"tail": ["upstream_failed"], "wait": ["failed"]}
+    assert time.monotonic() - began < 30
 
 
 def test_embedded_neighbours_share_their_live_state() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowException
 
 from adk_airflow.errors import HumanInputNotSupportedError, ValueNotTransferableError
 from adk_airflow.runtime import codec, lineage
@@ -50,6 +52,7 @@ class AdkOperator(BaseOperator):
         super().__init__(**kwargs)
         self.workflow = workflow
         self.node = node
+        self._running: tuple[asyncio.AbstractEventLoop, asyncio.Future[HostRun]] | None = None
         if kind:
             self.custom_operator_name = f"ADK {kind}"
         self.scope = list(scope)
@@ -79,7 +82,7 @@ class AdkOperator(BaseOperator):
     def make_run(self, context: Mapping[str, Any], source: Source, inbox: Inbox) -> Run:
         """The ADK side of this Airflow run; its session id is the run's id."""
         from adk_airflow.runtime.host import Parent, Run, Trigger
-        from adk_airflow.runtime.services import default_artifact_service
+        from adk_airflow.runtime.services import default_artifact_service, default_memory_service
 
         scopes = [inbox.scopes["/".join(self.scope[: at + 1])] for at in range(len(self.scope))]
         return Run(
@@ -93,6 +96,7 @@ class AdkOperator(BaseOperator):
             message=inbox.message,
             state=inbox.plain_state(),
             artifact_service=default_artifact_service(),
+            memory_service=default_memory_service(),
             on_event=self._log_event,
         )
 
@@ -102,12 +106,47 @@ class AdkOperator(BaseOperator):
                 self.log.info("%s says: %s", event.author, part.text)
 
     def await_adk(self, work: Awaitable[HostRun]) -> HostRun:
-        """Runs ADK's part to its end on an event loop of its own."""
+        """Runs ADK's part to its end on an event loop of its own, or until Airflow cancels the task.
+
+        Raises:
+            AirflowException: The task was cancelled: marked in the UI, or its worker is being stopped.
+        """
 
         async def run() -> HostRun:
-            return await work
+            self._running = (asyncio.get_running_loop(), asyncio.ensure_future(work))
+            return await self._running[1]
 
-        return asyncio.run(run())
+        try:
+            return asyncio.run(run())
+        except asyncio.CancelledError:
+            raise AirflowException(f"node {self.node!r} was cancelled while it ran") from None
+        finally:
+            self._running = None
+
+    def on_kill(self) -> None:
+        """Cancels what runs in ADK, at once for coroutines; a body that blocks is ended by Airflow some seconds later."""
+        if self._running is not None:
+            loop, work = self._running
+            loop.call_soon_threadsafe(work.cancel)
+
+    def await_shown(self, context: Mapping[str, Any], run: Run, work: Callable[[Run], Awaitable[HostRun]]) -> HostRun:
+        """``await_adk`` for a task that runs several nodes: each of their runs is logged and recorded as it ends."""
+        from adk_airflow.operators.progress import RunRecord
+        from adk_airflow.runtime.node_runs import NodeRunWatch
+
+        record = RunRecord(context["ti"], self.log)
+        watch = NodeRunWatch(run.session_id, record.add)
+
+        def on_event(event: Any) -> None:
+            watch.on_event(event)
+            self._log_event(event)
+
+        watch.start()
+        try:
+            return self.await_adk(work(replace(run, on_event=on_event)))
+        finally:
+            watch.finish()
+            record.push()
 
     def leave(
         self,

@@ -112,8 +112,10 @@ class AdkRegionOperator(AdkGraphOperator):
         source = self.load()
         inbox = self.read_inbox(context, source)
         run = self.make_run(context, source, inbox)
-        work = host.run_part(run, self.nodes, inbox.arrivals, max_iterations=self.max_iterations)
-        return self.hand_on(context, self.leave(context, source, inbox, self.await_adk(work)))
+        result = self.await_shown(
+            context, run, lambda run: host.run_part(run, self.nodes, inbox.arrivals, max_iterations=self.max_iterations)
+        )
+        return self.hand_on(context, self.leave(context, source, inbox, result))
 
     def plain_output(self, envelope: Envelope) -> Any:
         """The last outputs of the region's nodes, by name."""

@@ -35,7 +35,7 @@ class AdkWorkflowOperator(AdkOperator):
         start = self.start(context)
         assert start is not None
         inbox = merge([], start)
-        result = self.await_adk(host.run_workflow(self.make_run(context, source, inbox)))
+        result = self.await_shown(context, self.make_run(context, source, inbox), host.run_workflow)
         return self.plain_output(self.leave(context, source, inbox, result))
 
 

@@ -35,6 +35,7 @@ from adk_airflow.runtime.envelope import Firing
 if TYPE_CHECKING:
     from google.adk.artifacts.base_artifact_service import BaseArtifactService
     from google.adk.events.event import Event
+    from google.adk.memory.base_memory_service import BaseMemoryService
     from google.genai import types
 
 USER_ID = "airflow"
@@ -120,6 +121,7 @@ class Run:
         message: The user message that started the run.
         state: The session state that the node finds.
         artifact_service: Where artifacts go.
+        memory_service: What agents remember of other sessions, or None.
         on_event: Called with every ADK event as it happens.
     """
 
@@ -129,6 +131,7 @@ class Run:
     message: types.Content
     state: dict[str, Any]
     artifact_service: BaseArtifactService | None = None
+    memory_service: BaseMemoryService | None = None
     on_event: Callable[[Event], None] | None = None
     parents: tuple[Parent, ...] = ()
 
@@ -350,6 +353,7 @@ async def _drive(run: Run, root: BaseNode, result: HostRun) -> None:
         app=run.app.model_copy(update={"root_agent": root}),
         session_service=sessions,
         artifact_service=run.artifact_service,
+        memory_service=run.memory_service,
     )
     before = {key: _fingerprint(value) for key, value in run.state.items()}
     try:

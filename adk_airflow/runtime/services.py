@@ -20,6 +20,7 @@ from google.genai import types
 
 if TYPE_CHECKING:
     from airflow.sdk import ObjectStoragePath
+    from google.adk.memory.base_memory_service import BaseMemoryService
 
 _META = "adk.json"
 _USER = "user:"
@@ -39,6 +40,25 @@ def default_artifact_service() -> ObjectStorageArtifactService:
         home = os.path.abspath(os.path.expanduser(os.environ.get("AIRFLOW_HOME", "~/airflow")))
         uri = f"file://{home}/adk_artifacts"
     return ObjectStorageArtifactService(uri, conf.get("adk_airflow", "artifacts_conn_id", fallback="") or None)
+
+
+def default_memory_service() -> BaseMemoryService | None:
+    """The memory service that ``[adk_airflow] memory_service_uri`` names, in ADK's own URI schemes; None without one.
+
+    Raises:
+        ValueError: ADK knows no service for the URI.
+    """
+    from airflow.sdk.configuration import conf
+
+    uri = conf.get("adk_airflow", "memory_service_uri", fallback="") or ""
+    if not uri:
+        return None
+    from google.adk.cli.service_registry import get_service_registry
+
+    service = get_service_registry().create_memory_service(uri)
+    if service is None:
+        raise ValueError(f"[adk_airflow] memory_service_uri {uri!r}: google-adk has no memory service for this URI")
+    return service
 
 
 class ObjectStorageArtifactService(BaseArtifactService):

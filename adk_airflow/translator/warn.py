@@ -20,8 +20,6 @@ def warnings_for(graph: Graph, parts: Sequence[tuple[str, ...]]) -> list[str]:
     for node in graph.nodes:
         if node.join and _pairs(graph, node.name, part_of):
             found.append(f"join-pairing: node {node.name!r} joins nodes that may run several times; they are paired in order.")
-        if node.sees_history:
-            found.append(f"agent-history: agent {node.name!r} sees the events of its own task only, not of earlier nodes.")
         if node.asks_people:
             found.append(f"human-input: node {node.name!r} asks a person, which fails in an Airflow task for now.")
     if graph.plugins:

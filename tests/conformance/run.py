@@ -10,14 +10,17 @@ this file. Cases tagged ``hitl`` wait for human input in Airflow and are counted
 from __future__ import annotations
 
 import argparse
+import asyncio
 import base64
 import importlib.util
 import json
 import logging
+import os
 import re
 import sys
 import tempfile
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +73,22 @@ def per_node(outputs: list[Any]) -> list[str]:
     return sorted(json.dumps([re.sub(r"@[^/]*", "", path), value], sort_keys=True) for path, value in outputs)
 
 
+def remember(texts: Sequence[str]) -> None:
+    """Gives the tasks ADK's in-memory memory service, holding a session per text, under a URI scheme of its own."""
+    from google.adk import Event
+    from google.adk.cli.service_registry import get_service_registry
+    from google.adk.memory.in_memory_memory_service import InMemoryMemoryService
+    from google.adk.sessions.session import Session
+
+    service = InMemoryMemoryService()
+    for number, text in enumerate(texts):
+        session = Session(app_name="corpus", user_id="airflow", id=f"old{number}")
+        session.events.append(Event(author="user", message=text))
+        asyncio.run(service.add_session_to_memory(session))
+    get_service_registry().register_memory_service("conformance", lambda uri, **_: service)
+    os.environ["AIRFLOW__ADK_AIRFLOW__MEMORY_SERVICE_URI"] = "conformance://memory"
+
+
 def run_case(case: Any, mode: str) -> dict[str, Any]:
     """One case as a DAG run, in the form of EXPECTED.json (status, output, state, error, outputs)."""
     from google.adk.apps.app import App
@@ -82,6 +101,7 @@ def run_case(case: Any, mode: str) -> dict[str, Any]:
     except Exception as error:
         return {"status": "build_error", "error": type(error).__name__}
     recorder = make_recorder()
+    remember(case.memory)
     try:
         app = App(name="corpus", root_agent=root, plugins=[recorder])
         run = run_workflow(app, input=case.input, state=case.state, mode=mode)

@@ -12,18 +12,6 @@ HERE = Path(__file__).parent
 DOCUMENTED = json.loads((HERE / "documented.json").read_text())
 
 
-@pytest.fixture(scope="module")
-def runner() -> Any:
-    import importlib.util
-
-    spec = importlib.util.spec_from_file_location("conformance_run", HERE / "run.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.parametrize("mode", ["tasks", "embedded"])
 def test_all_cases_agree_but_the_documented_ones(runner: Any, mode: str) -> None:
     expected = json.loads((HERE / "expected.json").read_text())["cases"]

@@ -1,0 +1,129 @@
+"""Each documented difference, shown: what ADK gives, what the tasks give, and that ``embedded`` gives what ADK gives."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.adk import Context, Event, Workflow
+from google.adk.apps.app import App
+from google.adk.plugins.base_plugin import BasePlugin
+from google.adk.runners import InMemoryRunner
+from google.adk.workflow import JoinNode, node
+from google.genai import types
+
+from adk_airflow import plan_workflow
+from adk_airflow.testing import run_workflow
+
+HERE = Path(__file__).parent
+EXPECTED = json.loads((HERE / "expected.json").read_text())["cases"]
+
+
+def warned(workflow: Any) -> set[str]:
+    return {text.split(":")[0] for text in plan_workflow(workflow).warnings}
+
+
+@pytest.mark.parametrize(
+    ("case_id", "what", "adk", "tasks", "warning"),
+    [
+        ("sibling_state_visible", "output", {"a": "a", "b": "from a"}, {"a": "a", "b": None}, "state-between-branches"),
+        ("sibling_state_append", "state", {"seen": ["a", "b", "c"]}, {"seen": ["c"]}, "state-between-branches"),
+        (
+            "fail_cancels_sibling",
+            "outputs",
+            [],
+            ['["wf/after", "after:\'never\'"]', '["wf/slow", "never"]'],
+            "no-cancel-on-failure",
+        ),
+        (
+            "pw_fail",
+            "outputs",
+            ['["wf/items", [1, 0, 2]]'],
+            ['["wf/inv/inv", 0.5]', '["wf/inv/inv", 1.0]', '["wf/items", [1, 0, 2]]'],
+            "no-cancel-on-failure",
+        ),
+        ("pw_limit", "output", [2, [1, 2, 3, 4, 5]], [1, [1, 2, 3, 4, 5]], "state-between-branches"),
+    ],
+)
+def test_a_documented_case(runner: Any, case_id: str, what: str, adk: Any, tasks: Any, warning: str) -> None:
+    case = next(case for case in runner.load_module(HERE / "cases.py").CASES if case.id == case_id)
+
+    assert runner.expected_of(EXPECTED[case_id])[what] == adk
+    assert runner.run_case(case, "tasks")[what] == tasks
+    assert runner.run_case(case, "embedded")[what] == adk
+    assert warning in warned(case.build())
+
+
+async def in_process(root: Any) -> Any:
+    """The workflow's output in ADK's own runner."""
+    runner = InMemoryRunner(app=root) if isinstance(root, App) else InMemoryRunner(node=root)
+    session = await runner.session_service.create_session(app_name=runner.app_name, user_id="u")
+    message = types.Content(role="user", parts=[types.Part(text="go")])
+    output = None
+    async for event in runner.run_async(user_id="u", session_id=session.id, new_message=message):
+        if "wf@1" in (event.node_info.output_for or []):
+            output = event.output if event.output is not None else output
+    return output
+
+
+def adk_output(root: Any) -> Any:
+    import asyncio
+
+    return asyncio.run(in_process(root))
+
+
+def test_a_join_behind_a_node_that_runs_twice_pairs_in_order_whatever_the_time() -> None:
+    import asyncio as aio
+
+    def build() -> Workflow:
+        async def slow() -> str:
+            await aio.sleep(0.3)
+            return "slow"
+
+        twice = node(lambda node_input: f"twice {node_input}", name="twice")
+        one, two = node(lambda: 1, name="one"), node(slow, name="two")
+        quick, join = node(lambda: "quick", name="quick"), JoinNode(name="join")
+        return Workflow(name="wf", edges=[("START", (one, two), twice, join), ("START", quick, join)])
+
+    first_run, last_run = {"twice": "twice 1", "quick": "quick"}, {"twice": "twice slow", "quick": "quick"}
+
+    assert adk_output(build()) == first_run  # quick has arrived, so the first run of twice fires the join
+    assert run_workflow(build()).output == last_run
+    assert run_workflow(build(), mode="embedded").output == first_run
+    assert "join-pairing" in warned(build())
+
+
+def test_a_node_sees_the_events_of_its_own_task_only() -> None:
+    def build() -> Workflow:
+        def events(ctx: Context) -> list[str]:
+            return [event.author for event in ctx.session.events if event.author != "user"]
+
+        return Workflow(name="wf", edges=[("START", node(lambda: Event(message="hello", output=1), name="first"), events)])
+
+    assert adk_output(build()) == ["wf"]
+    assert run_workflow(build()).output == []
+    assert run_workflow(build(), mode="embedded").output == ["wf"]
+
+
+def test_run_callbacks_of_plugins_are_called_once_per_task() -> None:
+    class Counter(BasePlugin):
+        calls = 0
+
+        async def before_run_callback(self, *, invocation_context: Any) -> None:
+            Counter.calls += 1
+
+    def build() -> App:
+        edges = [("START", node(lambda: 1, name="a"), node(lambda: 2, name="b"))]
+        return App(name="app", root_agent=Workflow(name="wf", edges=edges), plugins=[Counter(name="counter")])
+
+    def calls(run: Any) -> int:
+        Counter.calls = 0
+        run()
+        return Counter.calls
+
+    assert calls(lambda: adk_output(build())) == 1
+    assert calls(lambda: run_workflow(build())) == 2
+    assert calls(lambda: run_workflow(build(), mode="embedded")) == 1
+    assert "plugins-per-task" in warned(build())
