@@ -27,8 +27,13 @@ def installed_descriptions() -> tuple[dict[str, str], int]:
     """
     found: dict[str, str] = {}
     for distribution in importlib.metadata.distributions():
-        metadata = distribution.metadata
-        if "Name" not in metadata:  # what an interrupted uninstall leaves behind
+        # An interrupted uninstall leaves a distribution without metadata: the standard library shows it as empty, the
+        # backport importlib_metadata, which takes over wherever a library imports it, raises.
+        try:
+            metadata = distribution.metadata
+        except FileNotFoundError:
+            continue
+        if "Name" not in metadata:
             continue
         file_name = re.sub(r"[-_.]+", "-", metadata["Name"]).lower() + ".md"
         description = metadata["Description"].strip() if "Description" in metadata else ""
