@@ -314,6 +314,28 @@ def test_two_last_outputs_in_a_nested_workflow_fail_it_as_in_adk() -> None:
     assert run.task_states["inner.output"] == ["failed"]
 
 
+def test_a_trigger_never_comes_before_one_that_it_depends_on() -> None:
+    a, b, c = const("a", 1), show("b"), show("c")
+    wf = Workflow(name="wf", edges=[("START", a), (b, c), (a, b), (a, c)])
+
+    assert run_workflow(wf).outputs["c"] == ["c:1", "c:'b:1'"]
+
+
+def test_a_failure_is_not_lost_behind_a_join_that_could_not_fire_anyway() -> None:
+    def bad() -> None:
+        raise KeyError("bad")
+
+    r, bad_node, other, join = router("r", "x"), node(bad), show("other"), JoinNode(name="join")
+    wf = Workflow(
+        name="wf",
+        edges=[("START", r, {"x": bad_node, "y": other}), ((bad_node, other), join, show("end")), (r, show("beside"))],
+    )
+    run = run_workflow(wf)
+
+    assert run.state == "failed"
+    assert run.error == ("KeyError", "'bad'")
+
+
 def test_a_parallel_worker_keeps_order_and_maps_an_item_to_a_task() -> None:
     def double(node_input: int) -> int:
         return node_input * 2

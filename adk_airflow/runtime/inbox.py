@@ -93,7 +93,7 @@ def read(workflow: Workflow, names: Collection[str], *, start: Start | None, exi
             f"workflow {workflow.name!r}, node {', '.join(names)!r}: no task before it left anything in XCom key 'adk'."
             " Clear the tasks before it so that they run again."
         )
-    tasks = dict.fromkeys(exits[name] for name in direct)
+    tasks = dict.fromkeys(exits[name] for name in _by_dependency(workflow, direct))
     arrivals = _arrivals(workflow, names, [envelopes[task] for task in tasks if task in envelopes], exits, start)
     return replace(merged, arrivals=tuple(arrivals))
 
@@ -112,6 +112,28 @@ def predecessors(workflow: Workflow, node: str) -> list[str]:
     """The names of the nodes with an edge to ``node``, START included, each once, in ADK's order of edges."""
     assert workflow.graph is not None
     return list(dict.fromkeys(e.from_node.name for e in workflow.graph.edges if e.to_node.name == node))
+
+
+def _by_dependency(workflow: Workflow, names: Sequence[str]) -> list[str]:
+    """The order in which the nodes' runs reach their successors: as given, but none before one that it depends on."""
+    before = {name: _ancestors(workflow, name) for name in names}
+    found: list[str] = []
+    while len(found) < len(names):
+        rest = [name for name in names if name not in found]
+        # In a loop all depend on each other; they then run in one task, which knows the order.
+        found.append(next((name for name in rest if not before[name] & set(rest) - {name}), rest[0]))
+    return found
+
+
+def _ancestors(workflow: Workflow, node: str) -> set[str]:
+    found: set[str] = set()
+    todo = predecessors(workflow, node)
+    while todo:
+        name = todo.pop()
+        if name not in found:
+            found.add(name)
+            todo += predecessors(workflow, name)
+    return found
 
 
 def _outside(workflow: Workflow, names: Collection[str]) -> list[str]:

@@ -198,13 +198,16 @@ def _free(name: str, taken: Collection[str]) -> str:
 
 
 def _trigger_rule(graph: Graph, part: Collection[str], upstream: tuple[Upstream, ...], nested: bool = False) -> str:
-    """With several tasks before it, a task finds out in its own process whether anything reached it; see ``runtime.inbox``."""
+    """With several tasks before it, a task finds out in its own process whether anything reached it; see ``runtime.inbox``.
+
+    A join with several tasks before it must not be ``all_success``: Airflow would skip it as soon as one of them is
+    skipped, and a failure of another one, which comes later, would be lost behind the skip.
+    """
     joins = {node.name for node in graph.nodes if node.join}
-    if not upstream or joins >= set(part):
-        return "all_success"
-    if not nested and any(START in graph.predecessors(name) for name in part if name not in joins):
+    started = not nested and any(START in graph.predecessors(name) for name in part if name not in joins)
+    if upstream and started:
         return "none_failed"
-    return "all_success" if len(upstream) == 1 else "none_failed_min_one_success"
+    return "all_success" if len(upstream) < 2 else "none_failed_min_one_success"
 
 
 def _part_task(

@@ -40,7 +40,7 @@ def test_a_chain_waits_for_the_node_before() -> None:
 def test_a_join_waits_for_all_its_predecessors() -> None:
     made = plan(("START", (step("a"), step("b")), JoinNode(name="join")))
 
-    assert rules(made)["join"] == ("all_success", ["a", "b"])
+    assert rules(made)["join"] == ("none_failed_min_one_success", ["a", "b"])
 
 
 def test_a_node_with_several_predecessors_runs_when_one_of_them_did() -> None:
