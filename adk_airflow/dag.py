@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from airflow.sdk import DAG, Param, TaskGroup
+from airflow.sdk.definitions.param import ParamsDict
+from airflow.sdk.definitions.taskgroup import MappedTaskGroup
 
+from adk_airflow.errors import UnsupportedWorkflowError
 from adk_airflow.runtime import source as sources
 from adk_airflow.translator import Plan
 from adk_airflow.translator.build import build
@@ -53,7 +56,8 @@ class AdkDag(DAG):
         found = _load(workflow)
         plan = make_plan(read_graph(found), mode=mode, nodes=nodes or {})
         dag_id = dag_id or found.workflow.name
-        params = dict(kwargs.pop("params", None) or {})
+        given = kwargs.pop("params", None) or {}
+        params = {key: given.get_param(key) if isinstance(given, ParamsDict) else given[key] for key in given}
         if params.setdefault("input", _input_param()) is None:
             del params["input"]
         if plan.max_active_tasks is not None:
@@ -99,6 +103,8 @@ class AdkTaskGroup(TaskGroup):
         plan = make_plan(read_graph(found), mode=mode, nodes=nodes or {})
         kwargs.setdefault("tooltip", found.workflow.description or f"ADK workflow {found.workflow.name}")
         super().__init__(group_id or found.workflow.name, **kwargs)
+        if mode == "tasks":
+            _check_group(found.workflow.name, plan, self)
         self.plan = plan
         full_id = str(self.group_id)
         with self:
@@ -106,6 +112,27 @@ class AdkTaskGroup(TaskGroup):
             start = {"input": input, "state": state or {}}
             built = build(plan, reference, prefix=f"{full_id}." if self.prefix_group_id else "", start=start)
         self.output = built.result.output
+
+
+def _check_group(name: str, plan: Plan, group: TaskGroup) -> None:
+    """Refuses what a group of tasks cannot keep.
+
+    Raises:
+        UnsupportedWorkflowError: The workflow limits its concurrency, or the group is in a mapped one.
+    """
+    if plan.max_active_tasks is not None:
+        raise UnsupportedWorkflowError(
+            f"workflow {name!r} has max_concurrency={plan.max_active_tasks}, and Airflow limits tasks of a DAG, not of a"
+            " group. Use AdkDag, or mode='embedded'."
+        )
+    around = group.parent_group
+    while around is not None:
+        if isinstance(around, MappedTaskGroup):
+            raise UnsupportedWorkflowError(
+                f"workflow {name!r}: a task group of its nodes cannot be in the mapped task group {around.group_id!r}."
+                " Use mode='embedded': one task, which can be mapped."
+            )
+        around = around.parent_group
 
 
 def describe(plan: Plan) -> str:

@@ -14,8 +14,9 @@ from airflow.sdk import DAG, Param, task
 from google.adk import Context, Event, Workflow
 from google.adk.workflow import DEFAULT_ROUTE, JoinNode, RetryConfig, node
 
-from adk_airflow import AdkDag, AdkTaskGroup
-from adk_airflow.errors import NodeOverrideError
+from adk_airflow import AdkDag, AdkTaskGroup, AdkWorkflowOperator
+from adk_airflow.errors import NodeOverrideError, UnsupportedWorkflowError, WorkflowLoadError
+from adk_airflow.operators.parallel import smallest_batch
 from adk_airflow.testing import run_dag, run_workflow
 
 
@@ -498,6 +499,94 @@ def test_a_task_group_takes_and_gives_xcoms_beside_other_tasks_twice_in_one_dag(
     assert run.outputs["first.glue"] == ["HELLO+BIG+WORLD"]
     assert run.outputs["second.shout"] == ["HELLO+BIG+WORLD"]
     assert run.task_states["end"] == ["success"]
+
+
+def test_a_task_group_that_is_skipped_is_skipped_as_a_whole() -> None:
+    first, second, spin = show("first"), show("second"), router("spin", "on")
+    edges = [
+        ("START", first, second),
+        ("START", second),
+        ("START", spin),
+        (first, spin),
+        (spin, {"again": spin, "on": show("end")}),
+    ]
+    with DAG("chosen", schedule=None) as dag:
+
+        @task.branch
+        def choose() -> str:
+            return "other"
+
+        @task
+        def other() -> int:
+            return 1
+
+        group = AdkTaskGroup(Workflow(name="wf", edges=edges), "g", input="hello")
+        choose() >> [group, other()]
+    run = run_dag(dag)
+
+    assert {state for name, states in run.task_states.items() if name.startswith("g.") for state in states} == {"skipped"}
+    assert run.task_states["other"] == ["success"]
+
+
+def test_a_task_group_takes_all_that_a_mapped_task_gave_and_none_is_none() -> None:
+    def look(ctx: Context, node_input: str) -> list[Any]:
+        return [node_input, ctx.state["rows"]]
+
+    with DAG("mapped_input", schedule=None, params={"input": "not this"}) as dag:
+
+        @task
+        def double(number: int) -> int:
+            return 2 * number
+
+        @task
+        def nothing() -> None:
+            return None
+
+        rows = double.expand(number=[1, 2])
+        wf = Workflow(name="wf", edges=[("START", look)])
+        AdkTaskGroup(wf, "some", input=rows, state={"rows": rows})
+        AdkTaskGroup(wf, "none", input=nothing(), state={"rows": 1})
+    run = run_dag(dag)
+
+    assert run.outputs["some.look"] == [["[2,4]", [2, 4]]]
+    assert run.outputs["none.look"] == [["", 1]]
+
+
+def test_a_task_group_refuses_what_only_a_dag_or_one_task_can_keep() -> None:
+    from airflow.sdk import task_group
+
+    with DAG("refused", schedule=None), pytest.raises(UnsupportedWorkflowError, match="has max_concurrency=1"):
+        AdkTaskGroup(Workflow(name="wf", edges=[("START", const("a", 1))], max_concurrency=1), "g")
+
+    with DAG("refused_mapped", schedule=None):
+
+        @task_group
+        def each(number: int) -> None:
+            AdkTaskGroup(Workflow(name="wf", edges=[("START", const("a", 1))]), "g", input=number)
+
+        with pytest.raises(UnsupportedWorkflowError, match="cannot be in the mapped task group 'each'"):
+            each.expand(number=[1, 2])
+
+
+def test_params_keep_their_types_in_whatever_dict_they_come() -> None:
+    from airflow.sdk.definitions.param import ParamsDict
+
+    params = ParamsDict({"n": Param(3, type="integer", title="N")})
+    dag = AdkDag(Workflow(name="wf", edges=[("START", const("a", 1))]), schedule=None, params=params)
+
+    assert dag.params.get_param("n").schema == {"type": "integer", "title": "N"}
+
+
+def test_two_lists_whose_batches_would_be_too_many_get_larger_ones() -> None:
+    assert smallest_batch([5, 3], 4) == 3
+    assert smallest_batch([1025, 1023], 1024) == 3
+    assert smallest_batch([3], 1024) == 1
+    assert smallest_batch([0], 1024) == 1
+
+
+def test_a_workflow_object_for_the_workflow_operator_is_refused_with_the_way_to_do_it() -> None:
+    with pytest.raises(WorkflowLoadError, match=r"takes 'package.module:attribute', not a Workflow"):
+        AdkWorkflowOperator(task_id="t", workflow=Workflow(name="wf", edges=[("START", const("a", 1))]))
 
 
 def test_node_arguments_reach_the_nodes_operator_and_a_wrong_one_is_named() -> None:

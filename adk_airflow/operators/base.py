@@ -57,6 +57,9 @@ class AdkOperator(BaseOperator):
             self.custom_operator_name = f"ADK {kind}"
         self.scope = list(scope)
         self.starts = starts
+        # Decided here: what an upstream task gives may be None too.
+        self._input_of_params = input is None
+        self._state_of_params = state is None
         self.input = input
         self.state = state
         if not starts:  # nothing to render, and nothing to show under Rendered Templates
@@ -75,9 +78,14 @@ class AdkOperator(BaseOperator):
 
         if not self.starts:
             return None
-        given = context["params"].get("input") if self.input is None else self.input
-        state = initial_state(context) if self.state is None else {**self.state, **run_state(context)}
-        return Start(given, state)
+        given = context["params"].get("input") if self._input_of_params else _whole(self.input)
+        state = initial_state(context)
+        if not self._state_of_params:
+            state = {**{key: _whole(value) for key, value in (self.state or {}).items()}, **run_state(context)}
+        try:
+            return Start(given, state).checked()
+        except ValueNotTransferableError as error:
+            raise ValueNotTransferableError(f"node {self.node!r}, what the run gives it: {error}") from None
 
     def make_run(self, context: Mapping[str, Any], source: Source, inbox: Inbox) -> Run:
         """The ADK side of this Airflow run; its session id is the run's id."""
@@ -156,6 +164,7 @@ class AdkOperator(BaseOperator):
         result: HostRun,
         *,
         items: Sequence[Any] = (),
+        batches: int = 0,
         scopes: Mapping[str, tuple[str | None, bool]] | None = None,
     ) -> Envelope:
         """Leaves the envelope in XCom, also when the node failed, and raises what the node raised.
@@ -195,6 +204,7 @@ class AdkOperator(BaseOperator):
             state=lineage.write(inbox.state, encoded, self._writer(context)),
             lost=inbox.lost,
             items=tuple(items),
+            batches=batches,
             scopes={**inbox.scopes, **(scopes or {})},
             error=None if result.error is None else (type(result.error).__name__, str(result.error)),
         )
@@ -227,3 +237,9 @@ class AdkOperator(BaseOperator):
 
 def _one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
+
+
+def _whole(value: Any) -> Any:
+    """What a mapped task gave comes as a lazy sequence; here all of it is needed."""
+    lazy = isinstance(value, Sequence) and not isinstance(value, (str, bytes, list, tuple))
+    return list(value) if lazy else value

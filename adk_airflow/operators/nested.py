@@ -8,7 +8,7 @@ from typing import Any
 from airflow.sdk.exceptions import AirflowSkipException
 
 from adk_airflow.operators.node import AdkGraphOperator
-from adk_airflow.runtime.envelope import XCOM_KEY, Firing
+from adk_airflow.runtime.envelope import Firing
 from adk_airflow.runtime.inbox import START
 
 
@@ -57,12 +57,11 @@ class AdkNestedOutputOperator(AdkGraphOperator):
 
         source = self.load()
         inner = source.enter([self.node]).workflow
-        ti = context["ti"]
         envelopes = inbox.read_back(
             inner,
             self.terminals or list(self.inner_exits),
             self.inner_exits,
-            lambda task_id: ti.xcom_pull(task_ids=task_id, key=XCOM_KEY, map_indexes=None),
+            self.reader(context, self.states_of(context, self.inner_exits.values())),
         )
         if not envelopes:
             raise AirflowSkipException(f"workflow {source.workflow.name!r}: nested workflow {self.node!r} was not triggered")

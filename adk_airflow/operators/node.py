@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
@@ -52,20 +52,45 @@ class AdkGraphOperator(AdkOperator):
         """
         from adk_airflow.runtime import inbox
 
-        ti = context["ti"]
-        found = inbox.read(
-            source.workflow,
-            self.nodes,
-            start=self.start(context),
-            exits=self.exits,
-            # map_indexes=None: what an unmapped task left, whatever this task is.
-            reader=lambda task_id: ti.xcom_pull(task_ids=task_id, key=XCOM_KEY, map_indexes=None),
-        )
+        start = self.start(context)
+        states = self.states_of(context, self.exits.values())
+        if start is not None and self.exits:
+            # Nodes after START never skip themselves, so when they are skipped it is the task group that is.
+            roots = [task for name, task in self.exits.items() if inbox.predecessors(source.workflow, name) == [inbox.START]]
+            if roots and all(states.get(task) == "skipped" for task in roots):
+                raise AirflowSkipException(f"workflow {source.workflow.name!r}: its task group was skipped")
+        reader = self.reader(context, states)
+        found = inbox.read(source.workflow, self.nodes, start=start, exits=self.exits, reader=reader)
         if not found.arrivals:
             raise AirflowSkipException(
                 f"workflow {source.workflow.name!r}: no predecessor of node {self.node!r} triggered it in this run"
             )
         return found
+
+    def states_of(self, context: Mapping[str, Any], task_ids: Iterable[str]) -> dict[str, str]:
+        """The states of tasks of this run; nothing where this task runs only after all of them succeeded."""
+        ids = sorted(set(task_ids))
+        if not ids or self.trigger_rule == "all_success":
+            return dict.fromkeys(ids, "success")
+        ti = context["ti"]
+        states = ti.get_task_states(dag_id=ti.dag_id, task_ids=ids, run_ids=[ti.run_id])
+        return {task_id: str(state) for task_id, state in states.get(ti.run_id, {}).items()}
+
+    def reader(self, context: Mapping[str, Any], states: Mapping[str, str]) -> Callable[[str], Any]:
+        """Reads the envelope that a task of this run left.
+
+        Airflow keeps the XComs of a task that ran, was cleared, and is now skipped: they belong to another course of the
+        run. So only what a task left that is in state success counts.
+        """
+        ti = context["ti"]
+
+        def read(task_id: str) -> Any:
+            if states.get(task_id) != "success":
+                return None
+            # map_indexes=None: what an unmapped task left, whatever this task is.
+            return ti.xcom_pull(task_ids=task_id, key=XCOM_KEY, map_indexes=None)
+
+        return read
 
     def hand_on(self, context: Mapping[str, Any], envelope: Envelope) -> Any:
         """Skips the nodes that this task alone could have triggered and did not; returns the plain output."""

@@ -52,17 +52,16 @@ class AdkItemsOperator(AdkGraphOperator):
             result = host.HostRun(state=inbox.plain_state(), error=error)
             self.leave(context, source, inbox, result)
             raise
-        result = host.HostRun(state=inbox.plain_state())
         given = zip(lists, (arrival.trigger for arrival in inbox.arrivals), strict=True)
         triggers = [[len(items), trigger.branch, trigger.sub_branch] for items, trigger in given]
-        self.leave(context, source, inbox, result, items=triggers)
         total = sum(map(len, lists))
-        size = self.batch_size or max(1, math.ceil(total / conf.getint("core", "max_map_length")))
+        size = self.batch_size or smallest_batch(list(map(len, lists)), conf.getint("core", "max_map_length"))
         batches = [
             [(firing, at, items[at]) for at in range(first, min(first + size, len(items)))]
             for firing, items in enumerate(lists)
             for first in range(0, len(items), size)
         ]
+        self.leave(context, source, inbox, host.HostRun(state=inbox.plain_state()), items=triggers, batches=len(batches))
         self.log.info("%d item(s) in %d task(s)", total, len(batches))
         digits = len(str(total))
         return [self._element(batch, source.workflow.name, digits) for batch in batches]
@@ -73,6 +72,14 @@ class AdkItemsOperator(AdkGraphOperator):
         first, last = (f"{batch[end][1] + 1:0{digits}}" for end in (0, -1))
         label = f"{first if first == last else f'{first}-{last}'} · {item_label(batch[0][2])}"
         return {"label": label, "batch": codec.dumps([batch[0][0], encoded])}
+
+
+def smallest_batch(lengths: Sequence[int], most: int) -> int:
+    """How many items a mapped task must take so that lists of these lengths need at most ``most`` tasks (1 if they can't)."""
+    size = max(1, math.ceil(sum(lengths) / most))
+    while sum(math.ceil(length / size) for length in lengths) > most and size < max(lengths):
+        size += 1
+    return size
 
 
 def item_label(value: Any) -> str:
@@ -141,14 +148,16 @@ class AdkCollectOperator(AdkGraphOperator):
 
         source = self.load()
         given, _ = _read_items(context, source, self.items_task)
-        envelopes = self._results(context, expect=sum(size for size, _, _ in given.items))
+        envelopes = self._results(context, given.batches, expect=sum(size for size, _, _ in given.items))
         inbox = merge([given, *envelopes])
         result = host.HostRun(state=inbox.plain_state())
         result.firings, result.error = self._firings(source, given, envelopes)
         return self.hand_on(context, self.leave(context, source, inbox, result))
 
-    def _results(self, context: Mapping[str, Any], *, expect: int) -> list[Envelope]:
-        found = context["ti"].xcom_pull(task_ids=[self.run_task], key=XCOM_KEY) if expect else []
+    def _results(self, context: Mapping[str, Any], batches: int, *, expect: int) -> list[Envelope]:
+        # By index: after a clear that shortened the list, the XComs of the items that are gone are still there.
+        pull = context["ti"].xcom_pull
+        found = pull(task_ids=[self.run_task], key=XCOM_KEY, map_indexes=range(batches)) if batches else []
         envelopes = [Envelope.loads(text, task=self.run_task) for text in found if text is not None]
         have = sum(len(envelope.items) for envelope in envelopes)
         if have != expect:

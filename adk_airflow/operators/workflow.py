@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from adk_airflow.errors import WorkflowLoadError
 from adk_airflow.operators.base import AdkOperator
 from adk_airflow.operators.node import AdkGraphOperator
 from adk_airflow.runtime import codec
-from adk_airflow.runtime.envelope import XCOM_KEY, Envelope, Firing
+from adk_airflow.runtime.envelope import Envelope, Firing
 
 
 class AdkWorkflowOperator(AdkOperator):
@@ -23,6 +24,11 @@ class AdkWorkflowOperator(AdkOperator):
     custom_operator_name = "ADK workflow"
 
     def __init__(self, *, workflow: str, node: str = "", **kwargs: Any) -> None:
+        if not isinstance(workflow, str):
+            raise WorkflowLoadError(
+                f"AdkWorkflowOperator takes 'package.module:attribute', not a {type(workflow).__name__}."
+                " For a workflow that is an object use AdkTaskGroup(workflow, mode='embedded')."
+            )
         super().__init__(workflow=workflow, node=node or kwargs.get("task_id", ""), starts=True, **kwargs)
 
     def execute(self, context: Any) -> Any:
@@ -63,8 +69,9 @@ class AdkResultOperator(AdkGraphOperator):
 
         source = self.load()
         envelopes: dict[str, Envelope] = {}
+        reader = self.reader(context, self.states_of(context, self.exits.values()))
         for task_id in dict.fromkeys(self.exits[name] for name in (self.terminals or self.exits)):
-            text = context["ti"].xcom_pull(task_ids=task_id, key=XCOM_KEY, map_indexes=None)
+            text = reader(task_id)
             if text is not None:
                 envelopes[task_id] = Envelope.loads(text, task=task_id)
         outputs: dict[str, Any] = {}

@@ -15,19 +15,22 @@ import json
 import math
 import sys
 import uuid
+import zoneinfo
 from collections.abc import Callable
 from typing import Any
 
+import pendulum
 from pydantic import BaseModel
 
 from adk_airflow.errors import EnvelopeError, ValueNotTransferableError
 
 TAG = "$"
+_RESERVED = {"__classname__", "__id__"}
 
 _FROM_TEXT: dict[str, Callable[[str], Any]] = {
     "float": float,
     "bytes": base64.b64decode,
-    "datetime": dt.datetime.fromisoformat,
+    "bytearray": lambda text: bytearray(base64.b64decode(text)),
     "date": dt.date.fromisoformat,
     "time": dt.time.fromisoformat,
     "decimal": decimal.Decimal,
@@ -71,13 +74,13 @@ def _encode(value: Any, where: str) -> Any:
         items = value if kind is tuple else sorted(value, key=repr)
         return {TAG: kind.__name__, "v": [_encode(item, f"{where}[{i}]") for i, item in enumerate(items)]}
     if kind in (bytes, bytearray):
-        return {TAG: "bytes", "v": base64.b64encode(value).decode("ascii")}
+        return {TAG: kind.__name__, "v": base64.b64encode(value).decode("ascii")}
     if isinstance(value, BaseModel):
-        return {TAG: "model", "c": _class_name(kind, where), "v": _encode_fields(value, where)}
+        return {TAG: "model", "c": _class_name(kind, BaseModel, where), "v": _encode_model(value, where)}
     if isinstance(value, enum.Enum):
-        return {TAG: "enum", "c": _class_name(kind, where), "v": value.name}
-    if isinstance(value, dt.datetime):
-        return {TAG: "datetime", "v": value.isoformat()}
+        return {TAG: "enum", "c": _class_name(kind, enum.Enum, where), "v": _encode(value.value, where)}
+    if kind in (dt.datetime, pendulum.DateTime):
+        return _encode_datetime(value, where)
     for tag, cls in (("date", dt.date), ("time", dt.time)):
         if kind is cls:
             return {TAG: tag, "v": value.isoformat()}
@@ -91,19 +94,48 @@ def _encode(value: Any, where: str) -> Any:
     )
 
 
-def _encode_fields(model: BaseModel, where: str) -> Any:
-    fields = {name: getattr(model, name) for name in type(model).model_fields if name in model.model_fields_set}
-    extra = model.model_extra or {}
-    return {k: _encode(v, f"{where}.{k}") for k, v in {**fields, **extra}.items()}
+def _encode_datetime(value: dt.datetime, where: str) -> Any:
+    zone = value.tzinfo
+    key = getattr(zone, "key", None) or getattr(zone, "name", None)
+    if zone is not None and not isinstance(key, str) and not isinstance(zone, dt.timezone):
+        raise ValueNotTransferableError(f"{where} has the time zone {zone!r}, which has no name another task could use.")
+    kind = "pendulum" if isinstance(value, pendulum.DateTime) else "datetime"
+    zone_name = key if isinstance(key, str) and not isinstance(zone, dt.timezone) else None
+    naive = value.replace(tzinfo=None) if zone_name else value
+    return {TAG: "datetime", "v": [kind, naive.isoformat(), zone_name, value.fold]}
 
 
-def _class_name(cls: type, where: str) -> str:
-    if "<locals>" in cls.__qualname__ or getattr(sys.modules.get(cls.__module__), "__name__", None) is None:
+def _decode_datetime(kind: str, text: str, zone_name: str | None, fold: int) -> dt.datetime:
+    plain_value = dt.datetime.fromisoformat(text).replace(fold=fold)
+    if kind == "datetime":
+        return plain_value.replace(tzinfo=zoneinfo.ZoneInfo(zone_name)) if zone_name else plain_value
+    zone = pendulum.timezone(zone_name) if zone_name else plain_value.tzinfo
+    return pendulum.DateTime(*plain_value.timetuple()[:6], plain_value.microsecond, tzinfo=zone, fold=fold)
+
+
+def _encode_model(model: BaseModel, where: str) -> Any:
+    """All that the model holds: fields with their defaults, extra fields, private attributes, and which fields were set."""
+    parts = {
+        "fields": dict(model.__dict__),
+        "extra": model.__pydantic_extra__,
+        "private": model.__pydantic_private__,
+        "set": model.model_fields_set,
+    }
+    return {name: _encode(part, f"{where} ({name})") for name, part in parts.items()}
+
+
+def _class_name(cls: type, base: type, where: str) -> str:
+    name = f"{cls.__module__}:{cls.__qualname__}"
+    try:
+        found = None if "<locals>" in name else _loaded_class(name, base)
+    except EnvelopeError:
+        found = None
+    if found is not cls:
         raise ValueNotTransferableError(
-            f"{where} is a {cls.__qualname__}, a class made inside a function: another task could not find it."
-            " Define the class at the top level of a module."
+            f"{where} is a {cls.__qualname__}, a class that another task could not find by its name. Define the class at the"
+            " top level of a module (a class made inside a function or a parametrized generic has no place there)."
         )
-    return f"{cls.__module__}:{cls.__qualname__}"
+    return name
 
 
 def decode(data: Any) -> Any:
@@ -129,8 +161,10 @@ def decode(data: Any) -> Any:
             return _FROM_TEXT[tag](raw)
         if tag == "timedelta":
             return dt.timedelta(*raw)
+        if tag == "datetime":
+            return _decode_datetime(*raw)
         if tag == "enum":
-            return _loaded_class(data["c"], enum.Enum)[raw]
+            return _loaded_class(data["c"], enum.Enum)(decode(raw))
         if tag == "model":
             return _rebuild_model(_loaded_class(data["c"], BaseModel), raw)
     except EnvelopeError:
@@ -141,9 +175,14 @@ def decode(data: Any) -> Any:
 
 
 def _rebuild_model(cls: Any, raw: dict[str, Any]) -> Any:
-    # The values were validated where the model was made; validating again could change them (aliases, coercion).
-    values = {key: decode(item) for key, item in raw.items()}
-    return cls.model_construct(_fields_set=set(values), **values)
+    """The model as it was. Nothing of the class runs: no validation, no default factory, no ``model_post_init``."""
+    model = cls.__new__(cls)
+    parts = {name: decode(raw[name]) for name in ("fields", "extra", "private", "set")}
+    object.__setattr__(model, "__dict__", parts["fields"])
+    object.__setattr__(model, "__pydantic_extra__", parts["extra"])
+    object.__setattr__(model, "__pydantic_private__", parts["private"])
+    object.__setattr__(model, "__pydantic_fields_set__", parts["set"])
+    return model
 
 
 def _loaded_class(name: str, base: type) -> Any:
@@ -171,7 +210,9 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else repr(value)
     if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
+        found = {str(key): plain(item) for key, item in value.items()}
+        # Airflow's XCom would take such a dict for a serialized object of its own.
+        return json.dumps(found, ensure_ascii=False) if _RESERVED & found.keys() else found
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     if isinstance(value, (set, frozenset)):

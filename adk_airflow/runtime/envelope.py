@@ -73,6 +73,7 @@ class Envelope:
         state: The session state after them.
         lost: State updates that were lost in merges so far.
         items: For a parallel worker's tasks: what ``parallel`` needs, else empty.
+        batches: For the ``items`` task of a parallel worker: how many mapped tasks there are.
         scopes: For each nested workflow on the way here (``outer/inner``): ADK's branch for it, and whether it is a sub-branch.
         error: ``(type, message)`` of what the node failed with; the state up to then is kept, as ADK keeps it.
     """
@@ -85,6 +86,7 @@ class Envelope:
     state: lineage.State = field(default_factory=dict)
     lost: tuple[lineage.LostUpdate, ...] = ()
     items: tuple[Any, ...] = ()
+    batches: int = 0
     scopes: Mapping[str, tuple[str | None, bool]] = field(default_factory=dict)
     error: tuple[str, str] | None = None
 
@@ -101,6 +103,7 @@ class Envelope:
                 "state": {key: entry.to_json() for key, entry in self.state.items()},
                 "lost": [[item.key, item.kept, item.lost] for item in self.lost],
                 "items": codec.encode(list(self.items)),
+                "batches": self.batches,
                 "scopes": {path: list(scope) for path, scope in self.scopes.items()},
                 "error": None if self.error is None else list(self.error),
             }
@@ -139,6 +142,7 @@ class Envelope:
                 state={key: lineage.Entry.from_json(item) for key, item in data["state"].items()},
                 lost=tuple(lineage.LostUpdate(*item) for item in data["lost"]),
                 items=tuple(codec.decode(data["items"])),
+                batches=data["batches"],
                 scopes={path: (branch, sub) for path, (branch, sub) in data["scopes"].items()},
                 error=None if data["error"] is None else tuple(data["error"]),
             )

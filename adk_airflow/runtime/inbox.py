@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from adk_airflow.errors import EnvelopeError
+from adk_airflow.errors import EnvelopeError, ValueNotTransferableError
 from adk_airflow.runtime import codec, lineage
 from adk_airflow.runtime.envelope import Envelope
 
@@ -46,6 +46,16 @@ class Start:
             text = "" if text is None else codec.dumps(codec.plain(text))
         return types.Content(role="user", parts=[types.Part(text=text)])
 
+    def checked(self) -> Start:
+        """Itself. Raises ValueNotTransferableError when the input or a state value has no JSON form."""
+        codec.encode(self.input)
+        for key, value in (self.state or {}).items():
+            try:
+                codec.encode(value)
+            except ValueNotTransferableError as error:
+                raise ValueNotTransferableError(f"state key {key!r}: {error}") from None
+        return self
+
     def entries(self) -> lineage.State:
         """The initial state, written by the run before any task."""
         given = {key: codec.encode(value) for key, value in (self.state or {}).items()}
@@ -64,7 +74,13 @@ class Inbox:
 
     def plain_state(self) -> dict[str, Any]:
         """The state as ADK's session takes it."""
-        return {key: codec.decode(entry.value) for key, entry in self.state.items()}
+        found = {}
+        for key, entry in self.state.items():
+            try:
+                found[key] = codec.decode(entry.value)
+            except EnvelopeError as error:
+                raise EnvelopeError(f"state key {key!r}, written by task {entry.writer!r}: {error}") from error
+        return found
 
 
 Reader = Callable[[str], Any]

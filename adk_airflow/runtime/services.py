@@ -142,10 +142,10 @@ class ObjectStorageArtifactService(BaseArtifactService):
         scopes = [(_scope(None), _USER)] + ([(_scope(session_id), "")] if session_id else [])
         found = set()
         for scope, prefix in scopes:
-            place = self.root / quote(app_name, safe="") / quote(user_id, safe="") / scope
+            place = self.root / _quote(app_name) / _quote(user_id) / scope
             if place.exists():
                 names = [unquote(item.name) for item in place.iterdir()]
-                found |= {prefix + name for name in names if self._versions(place / quote(name, safe=""))}
+                found |= {prefix + name for name in names if self._versions(place / _quote(name))}
         return sorted(found)
 
     async def delete_artifact(self, *, app_name: str, user_id: str, filename: str, session_id: str | None = None) -> None:
@@ -199,8 +199,8 @@ class ObjectStorageArtifactService(BaseArtifactService):
         if not filename.startswith(_USER) and session_id is None:
             raise InputValidationError(f"Artifact {filename!r} belongs to a session: give a session_id.")
         scope = _scope(None if filename.startswith(_USER) else session_id)
-        name = quote(filename.removeprefix(_USER), safe="")
-        return self.root / quote(app_name, safe="") / quote(user_id, safe="") / scope / name
+        name = _quote(filename.removeprefix(_USER))
+        return self.root / _quote(app_name) / _quote(user_id) / scope / name
 
     @staticmethod
     def _versions(folder: ObjectStoragePath) -> list[int]:
@@ -209,13 +209,18 @@ class ObjectStorageArtifactService(BaseArtifactService):
         return sorted(int(item.name) for item in folder.iterdir() if item.name.isdecimal() and (item / _META).exists())
 
 
+def _quote(name: str) -> str:
+    """Percent-encodes what a file name cannot hold everywhere; letters of any script stay, since encoded they get too long."""
+    return "".join(letter if letter.isalnum() or letter in "._-" else quote(letter, safe="") for letter in name)
+
+
 def _scope(session_id: str | None) -> str:
-    return "user" if session_id is None else "session-" + quote(session_id, safe="")
+    return "user" if session_id is None else "session-" + _quote(session_id)
 
 
 def _file_name(filename: str) -> str:
     """The last part of the artifact's name, so that a person who looks into the folder can open it."""
-    name = quote(posixpath.basename(filename.removeprefix(_USER)), safe="") or "artifact"
+    name = _quote(posixpath.basename(filename.removeprefix(_USER))) or "artifact"
     return f"_{name}" if name in (_META, ".", "..") else name
 
 

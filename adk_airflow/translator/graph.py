@@ -49,6 +49,7 @@ class Node:
         inner_kind: For a parallel worker: the kind of the node that runs for each item.
         max_parallel_workers: For a parallel worker: how many items run at once at most, None for no limit.
         list_wide: For a parallel worker: its own retry or timeout covers the whole list, not an item.
+        reads_history: An agent that reads what earlier nodes said: one that is no LlmAgent, or is in chat mode.
         inner: For a nested workflow: its graph.
         asks_people: The node declares that it asks for confirmation or credentials.
     """
@@ -60,6 +61,7 @@ class Node:
     inner_kind: str = ""
     max_parallel_workers: int | None = None
     list_wide: bool = False
+    reads_history: bool = False
     inner: Graph | None = None
     asks_people: bool = False
 
@@ -152,6 +154,7 @@ def _read_node(node: BaseNode) -> Node:
         inner_kind="" if worker is None else _kind(inner),
         max_parallel_workers=None if worker is None else worker.max_parallel_workers,
         list_wide=worker is not None and _has_policy(worker if worker is node else node, inner),
+        reads_history=_kind(inner) == "agent" and getattr(inner, "mode", None) not in ("single_turn", "task"),
         inner=_read_workflow(node) if isinstance(node, Workflow) and node.graph is not None else None,
         asks_people=bool(getattr(inner, "require_confirmation", None) or getattr(inner, "auth_config", None)),
     )

@@ -11,6 +11,7 @@ from adk_airflow.translator.graph import Graph, Node
 from adk_airflow.translator.parts import find_parts, is_loop
 
 _WHOLE_NUMBERS = ("batch_size", "max_iterations")
+_OURS = {"task_id", "trigger_rule", "workflow", "node", "scope", "exits", "skips", "items_task", "region", "starts"}
 
 
 def check(graph: Graph, nodes: Mapping[str, Mapping[str, Any]]) -> None:
@@ -37,7 +38,11 @@ def _by_path(graph: Graph, inside: str) -> Iterator[tuple[str, tuple[Graph, Node
             yield from _by_path(node.inner, f"{inside}{node.name}/")
 
 
-def _problem(graph: Graph, node: Node, arguments: Mapping[str, Any]) -> str:
+def _problem(graph: Graph, node: Node, arguments: Any) -> str:
+    if not isinstance(arguments, Mapping):
+        return f"takes a dict of arguments, not {arguments!r}"
+    for key in _OURS & arguments.keys():
+        return f"{key} is decided by the translation and cannot be given"
     worker = node.kind == "parallel_worker"
     allowed = ("mapped", "embedded") if worker else ("embedded",)
     if "mode" in arguments and arguments["mode"] not in allowed:

@@ -32,6 +32,11 @@ def make_plan(graph: Graph, *, mode: str, nodes: Mapping[str, Mapping[str, Any]]
         raise NodeOverrideError(f"workflow {graph.workflow!r}: mode {mode!r} is none of {', '.join(MODES)}")
     overrides.check(graph, nodes)
     if mode == "embedded":
+        if nodes:
+            raise NodeOverrideError(
+                f"workflow {graph.workflow!r}: mode='embedded' runs all nodes in one task, so there is nothing for nodes= to"
+                f" change ({', '.join(nodes)}). Use default_args."
+            )
         return _embedded(graph)
     if graph.own_run:
         raise UnsupportedWorkflowError(
@@ -92,7 +97,7 @@ class _Making:
             else:
                 upstream = self._upstream(graph, part, scope)
                 self.tasks.append(_part_task(graph, members, task_id, upstream, scope, arguments))
-        for text in warnings_for(graph, parts):
+        for text in warnings_for(graph, parts, nested=bool(scope)):
             self.warnings += [text] if text not in self.warnings else []
 
     def _add_nested(self, graph: Graph, node: Node, scope: tuple[str, ...], arguments: dict[str, Any]) -> None:

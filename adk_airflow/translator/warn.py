@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from adk_airflow.translator.graph import START, Graph
 
 
-def warnings_for(graph: Graph, parts: Sequence[tuple[str, ...]]) -> list[str]:
+def warnings_for(graph: Graph, parts: Sequence[tuple[str, ...]], *, nested: bool = False) -> list[str]:
     """One line per difference that this graph, divided into these parts, can meet: ``name: explanation``."""
     part_of = {name: number for number, part in enumerate(parts) for name in part}
     found = []
@@ -20,6 +20,8 @@ def warnings_for(graph: Graph, parts: Sequence[tuple[str, ...]]) -> list[str]:
     for node in graph.nodes:
         if node.join and _pairs(graph, node.name, part_of):
             found.append(f"join-pairing: node {node.name!r} joins nodes that may run several times; they are paired in order.")
+        if node.reads_history and (nested or set(graph.predecessors(node.name)) != {START}):
+            found.append(f"agent-history: agent {node.name!r} does not see what nodes in other tasks said.")
         if node.asks_people:
             found.append(f"human-input: node {node.name!r} asks a person, which fails in an Airflow task for now.")
     if graph.plugins:

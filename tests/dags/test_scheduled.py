@@ -62,6 +62,30 @@ def test_the_result_of_a_run_is_the_workflows_output(airflow: StandaloneAirflow)
     assert [row["document"] for row in answer["results"]["report"]["table"]] == ["bees.txt", "tides.txt"]
 
 
+def test_a_run_that_is_cleared_and_takes_another_course_forgets_the_first(
+    airflow: StandaloneAirflow, conf: dict[str, object], tmp_path: Path
+) -> None:
+    """Another route, and a shorter list: what the tasks of the first course left behind must not count."""
+    questions = tmp_path / "questions.yaml"
+    questions.write_text("- Who makes honey?\n- zebra?\n- quagga?\n")
+    given = {**conf, "questions": [], "questions_file": str(questions)}
+    run_id = airflow.client.trigger(DAG_ID, conf=given)["dag_run_id"]
+    assert watch_run(airflow.client, DAG_ID, run_id, timeout=240, check=airflow.check).state == "success"
+    assert airflow.client.xcom(DAG_ID, run_id, "report")["summary"]["route"] == "needs_review"
+
+    questions.write_text("- Who makes honey?\n")
+    body = {"dry_run": False, "dag_run_id": run_id, "task_ids": ["load_questions"], "include_downstream": True}
+    body |= {"only_failed": False, "reset_dag_runs": True}
+    airflow.client.request("POST", f"/dags/{DAG_ID}/clearTaskInstances", json=body)
+    assert watch_run(airflow.client, DAG_ID, run_id, timeout=240, check=airflow.check).state == "success"
+
+    report = airflow.client.xcom(DAG_ID, run_id, "report")
+    assert report["summary"]["route"] == "complete"
+    assert [row["question"] for row in report["table"]] == ["Who makes honey?"]
+    states = {row["task_id"]: row["state"] for row in airflow.client.task_instances(DAG_ID, run_id)}
+    assert (states["accept"], states["flag_weak_answers"]) == ("success", "skipped")
+
+
 def test_a_param_of_the_wrong_type_is_refused_when_a_run_is_triggered(airflow: StandaloneAirflow) -> None:
     with pytest.raises(AirflowApiError, match="five"):
         airflow.client.trigger(DAG_ID, conf={"top_k": "five"})

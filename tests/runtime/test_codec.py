@@ -7,13 +7,37 @@ import decimal
 import enum
 import json
 import uuid
+import zoneinfo
+from typing import Generic, TypeVar
 
+import pendulum
 import pytest
 from google.genai import types
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, PrivateAttr
 
 from adk_airflow.errors import EnvelopeError, ValueNotTransferableError
 from adk_airflow.runtime import codec
+
+T = TypeVar("T")
+
+
+class Access(enum.IntFlag):
+    READ = 1
+    WRITE = 2
+
+
+class Ticket(BaseModel):
+    model_config = {"extra": "allow"}
+    id: str = Field(default_factory=lambda: uuid.uuid4().hex)
+    tags: list[str] = Field(default_factory=list)
+    _seen: int = PrivateAttr(default=0)
+
+    def model_post_init(self, context: object) -> None:
+        self._seen += 1
+
+
+class Box(BaseModel, Generic[T]):
+    inside: T
 
 
 class Colour(enum.Enum):
@@ -54,6 +78,12 @@ VALUES = [
     decimal.Decimal("1.10"),
     uuid.UUID(int=7),
     Colour.RED,
+    Access.READ | Access.WRITE,
+    bytearray(b"x"),
+    dt.datetime(2026, 3, 1, 12, tzinfo=zoneinfo.ZoneInfo("Europe/Berlin")),
+    dt.datetime(2026, 10, 25, 2, 30, tzinfo=zoneinfo.ZoneInfo("Europe/Berlin"), fold=1),
+    dt.datetime(2026, 3, 1, 12),
+    pendulum.datetime(2026, 3, 1, 12, tz="Europe/Berlin"),
     Order(sku="s", quantity=2, tags=("a",)),
     types.Content(role="user", parts=[types.Part(text="hi"), types.Part.from_bytes(data=b"p", mime_type="image/png")]),
     {"__classname__": "builtins.tuple", "__data__": [1], "__version__": 1},
@@ -66,6 +96,29 @@ def test_a_value_comes_back_equal_and_of_the_same_type(value: object) -> None:
 
     assert back == value
     assert type(back) is type(value)
+
+
+def test_a_date_keeps_its_zone_and_its_fold() -> None:
+    berlin = pendulum.datetime(2026, 3, 1, 12, tz="Europe/Berlin")
+    twice = dt.datetime(2026, 10, 25, 2, 30, tzinfo=zoneinfo.ZoneInfo("Europe/Berlin"), fold=1)
+
+    assert codec.decode(codec.encode(berlin)).add(days=60) == berlin.add(days=60)
+    assert codec.decode(codec.encode(twice)).utcoffset() == twice.utcoffset()
+
+
+def test_a_model_comes_back_with_all_it_holds_and_nothing_of_its_class_runs() -> None:
+    ticket = Ticket(colour="red")
+    ticket.tags.append("urgent")
+    back = codec.decode(json.loads(codec.dumps(codec.encode(ticket))))
+
+    assert back == ticket
+    assert (back.id, back.tags, back._seen, back.colour) == (ticket.id, ["urgent"], 1, "red")
+    assert back.model_fields_set == ticket.model_fields_set
+
+
+def test_a_class_that_could_not_be_found_by_its_name_is_refused_where_it_is_written() -> None:
+    with pytest.raises(ValueNotTransferableError, match="parametrized generic"):
+        codec.encode(Box[int](inside=1))
 
 
 def test_bool_int_and_text_stay_three_things() -> None:
@@ -102,6 +155,7 @@ def test_a_class_made_inside_a_function_is_refused() -> None:
         ({"$": "model", "c": "not_imported_module:Thing", "v": {}}, "not_imported_module:Thing is not allowed"),
         ({"$": "enum", "c": "os:environ", "v": "X"}, "os:environ is not allowed"),
         ({"$": "pickle", "v": "gASV"}, "unknown tag 'pickle'"),
+        ({"$": "datetime", "v": ["datetime"]}, "tagged 'datetime' cannot be read"),
         ({"$": "bytes", "v": 3}, "tagged 'bytes' cannot be read"),
         ({"$": "datetime", "v": "yesterday"}, "tagged 'datetime' cannot be read"),
     ],
@@ -128,6 +182,7 @@ def test_nothing_is_imported_for_a_value() -> None:
         (b"hi", "aGk="),
         (Order(sku="s"), {"sku": "s", "qty": 1, "tags": []}),
         ({1: None}, {"1": None}),
+        ({"__id__": "x"}, '{"__id__": "x"}'),
         (dt.date(2026, 1, 2), "2026-01-02"),
         (float("nan"), "nan"),
     ],

@@ -248,6 +248,8 @@ def test_a_retry_of_the_whole_workflow_is_refused_as_tasks() -> None:
         ({"classify": {"mode": "mapped"}}, "mode 'mapped' is none of embedded .this is a function"),
         ({"classify": {"batch_size": 2}}, "batch_size is for parallel workers, this is a function"),
         ({"classify": {"max_iterations": 2}}, "max_iterations is for nodes of a loop"),
+        ({"classify": {"task_id": "x"}}, "task_id is decided by the translation"),
+        ({"classify": None}, "takes a dict of arguments, not None"),
         ({"each": {"mode": "parallel"}}, "mode 'parallel' is none of mapped, embedded"),
         ({"each": {"batch_size": 0}}, "batch_size 0 is not a whole number of 1 or more"),
         ({"each": {"batch_size": True}}, "batch_size True is not a whole number"),
@@ -256,6 +258,21 @@ def test_a_retry_of_the_whole_workflow_is_refused_as_tasks() -> None:
 def test_a_wrong_override_names_the_node_and_what_is_right(nodes: Any, says: str) -> None:
     with pytest.raises(NodeOverrideError, match=says):
         plan(("START", step("classify"), step("each", parallel_worker=True)), nodes=nodes)
+
+
+def test_arguments_per_node_are_refused_where_there_is_one_task_for_all() -> None:
+    with pytest.raises(NodeOverrideError, match="mode='embedded' runs all nodes in one task"):
+        plan(("START", step("a")), mode="embedded", nodes={"a": {"pool": "x"}})
+
+
+def test_an_agent_that_reads_what_others_said_is_announced_unless_it_comes_first() -> None:
+    from google.adk.agents import SequentialAgent
+
+    def made() -> SequentialAgent:
+        return SequentialAgent(name="seq", sub_agents=[])
+
+    assert any(text.startswith("agent-history: agent 'seq'") for text in plan(("START", step("a"), made())).warnings)
+    assert plan(("START", made())).warnings == ()
 
 
 def test_a_wrong_mode_is_an_error() -> None:
