@@ -21,6 +21,7 @@ from google.adk.apps.app import App
 from google.adk.runners import Runner
 from google.adk.sessions.in_memory_session_service import InMemorySessionService
 from google.adk.workflow import BaseNode, Workflow
+from google.adk.workflow._errors import DynamicNodeFailError
 from google.adk.workflow._node_state import NodeState
 from google.adk.workflow._node_status import NodeStatus
 from google.adk.workflow._trigger import Trigger as AdkTrigger
@@ -365,6 +366,8 @@ async def _drive(run: Run, root: BaseNode, result: HostRun) -> None:
                 if run.on_event is not None:
                     run.on_event(event)
     except Exception as error:
+        if isinstance(error.__context__, DynamicNodeFailError):
+            error.__context__ = None  # ADK's wrapper of this very error; a log would end with it, not with the cause
         result.error = error
     finally:
         await runner.close()

@@ -143,6 +143,10 @@ class AirflowClient:
         """Lets the scheduler run the DAG."""
         return self.request("PATCH", f"/dags/{dag_id}", json={"is_paused": False})
 
+    def pause(self, dag_id: str) -> Json:
+        """Keeps the scheduler from starting runs of the DAG."""
+        return self.request("PATCH", f"/dags/{dag_id}", json={"is_paused": True})
+
     # -- runs --------------------------------------------------------------------------------------------
 
     def trigger(

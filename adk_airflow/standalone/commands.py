@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
+from urllib.parse import unquote
 
 from rich.console import Console
 
@@ -56,7 +57,7 @@ def demo(
             else:
                 console.print(f"Using the Airflow that runs in {airflow.home}.", markup=False)
             with AirflowClient(airflow.url, login=airflow.login) as client:
-                succeeded = _run_dag(console, airflow, client, dag_id, conf, timeout)
+                succeeded = _run_dag(console, airflow, client, dag_id, conf, timeout, stays=keep or reused)
             if keep and not reused:
                 airflow.keep()
             if keep or reused:
@@ -122,7 +123,7 @@ def _attach(home: Path, dags: Path) -> StandaloneAirflow | None:
     if running.dags != dags.expanduser().resolve():
         raise StandaloneError(
             f"The Airflow that runs in {running.home} uses the DAGs folder {running.dags}, "
-            f"not {dags.resolve()}. End it first (`adk-airflow down`), or use another folder with --home."
+            f"not {dags.resolve()}. End it first (`{_down_command(running.home)}`), or use another folder with --home."
         )
     return running
 
@@ -148,11 +149,17 @@ def _killed(killed: list[str]) -> str:
     return f" (had to be killed: {'; '.join(command[:60] for command in killed)})" if killed else ""
 
 
+def _down_command(home: Path) -> str:
+    """What to type to end the Airflow that runs in `home`."""
+    here = home == Path(".demo").resolve()
+    return "make down" if here and Path("Makefile").exists() else f"adk-airflow down --home {home}"
+
+
 def _say_where(console: Console, airflow: StandaloneAirflow) -> None:
     username, password = airflow.login()
     console.print(
         f"\nAirflow UI   {airflow.url}\nlogin        {username} / {password}\nlogs         {airflow.logs}\n"
-        "end it with  adk-airflow down (make down)",
+        f"end it with  {_down_command(airflow.home)}",
         markup=False,
     )
 
@@ -167,28 +174,40 @@ def _run_dag(
     dag_id: str,
     conf: Mapping[str, Any],
     timeout: float,
+    *,
+    stays: bool,
 ) -> bool:
     began = time.monotonic()
     with console.status(f"waiting for the DAG {dag_id}"):
         client.wait_for_dag(dag_id, since=airflow.started_at, check=airflow.check)
     console.print(f"DAG {dag_id} is parsed: {time.monotonic() - began:.1f} s", markup=False)
+    was_paused = (client.dag(dag_id) or {}).get("is_paused", False)
     client.unpause(dag_id)
     run_id = str(client.trigger(dag_id, conf=conf)["dag_run_id"])
     console.print(f"Run {run_id}", markup=False)
     with run_progress(console) as progress:
         view = watch_run(client, dag_id, run_id, timeout=timeout, on_look=progress.update, check=airflow.check)
-    page = f"{airflow.url}/dags/{dag_id}/runs/{run_id}"
+    if was_paused:  # or the next start of this Airflow would begin with a scheduled run that nobody asked for
+        client.pause(dag_id)
+    page = f"{airflow.url}/dags/{dag_id}/runs/{run_id}" if stays else "`adk-airflow up` in the same home shows it"
     if view.state != "success":
         _show_failure(console, client, dag_id, view)
         console.print(f"\nThe run failed after {view.seconds or 0:.1f} s. In the UI: {page}", style="red", markup=False)
         return False
     console.print()
     show_report(console, _result(client, dag_id, view))
+    for folder in _artifact_folders(airflow.home, run_id):
+        console.print(f"  in {folder}", markup=False, soft_wrap=True)
     console.print("\nTasks", style="bold")
     for task in view.tasks:
         console.print(task_line(task))
-    console.print(f"\nThe run succeeded: {view.seconds or 0:.1f} s. In the UI: {page}", markup=False)
+    console.print(f"\nThe run succeeded: {view.seconds or 0:.1f} s. In the UI: {page}", markup=False, soft_wrap=True)
     return True
+
+
+def _artifact_folders(home: Path, run_id: str) -> list[Path]:
+    """Where the run's ADK artifacts lie, when they are in `home`."""
+    return [path for path in (home / "adk_artifacts").glob("*/*/session-*") if unquote(path.name) == f"session-{run_id}"]
 
 
 def _result(client: AirflowClient, dag_id: str, view: RunView) -> Any:

@@ -139,10 +139,10 @@ def summary_lines(summary: dict[str, Any]) -> list[str]:
 
 def _table(rows: list[dict[str, Any]]) -> Table:
     columns = [name for name in dict.fromkeys(key for row in rows for key in row) if name != "passage"]
-    table = Table(show_lines=False, header_style="bold", pad_edge=False)
+    table = Table(show_lines=False, header_style="bold")
     for name in columns:
         number = all(isinstance(row.get(name), int | float | None) for row in rows)
-        title = "rank" if name == "rank_of_expected" else name
+        title = {"document": "best document", "rank_of_expected": "expected at"}.get(name, name)
         table.add_column(title, justify="right" if number else "left", overflow="fold", no_wrap=number)
     for row in rows:
         table.add_row(*(escape(_cell(row.get(name))) for name in columns))

@@ -20,6 +20,7 @@ import re
 import sys
 import tempfile
 import traceback
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -165,13 +166,15 @@ def compare(cases: list[Any], expected: dict[str, Any], mode: str) -> dict[str, 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("cases", type=Path)
-    parser.add_argument("expected", type=Path)
-    parser.add_argument("--mode", choices=("tasks", "embedded"), default="tasks")
-    parser.add_argument("--only", default="")
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("cases", type=Path, help="Python file with CASES; its folder is importable")
+    parser.add_argument("expected", type=Path, help="JSON file with what ADK gives for each")
+    parser.add_argument("--mode", choices=("tasks", "embedded"), default="tasks", help="a task per node, or one for all")
+    parser.add_argument("--only", default="", metavar="ID,ID", help="run these cases only")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the disagreements here")
     args = parser.parse_args()
 
+    os.environ["AIRFLOW__LOGGING__LOGGING_LEVEL"] = "CRITICAL"
+    warnings.simplefilter("ignore")
     from adk_airflow.testing import use_airflow_home
 
     with tempfile.TemporaryDirectory() as home:
@@ -188,6 +191,8 @@ def main() -> int:
     if left_out := len(everything) - len(cases):
         print(f"{left_out} cases that need a person's answer were left out")
     unknown = sorted(found.keys() - documented)
+    if known := sorted(found.keys() & documented):
+        print(f"documented in docs/differences.md: {', '.join(known)}")
     if unknown:
         print(f"not documented: {', '.join(unknown)}")
     print(f"{len(cases) - len(found)} of {len(cases)} agree")
