@@ -10,7 +10,7 @@ HOME_OF_DEMO := .demo
 PROJECTS := pyproject.toml $(wildcard providers/*/pyproject.toml) constraints.txt
 ADK_AIRFLOW := $(BIN)/adk-airflow
 
-.PHONY: help demo up down test lint screenshots clean
+.PHONY: help demo up down test fuzz lint screenshots clean
 
 help: ## list the commands
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -26,6 +26,9 @@ down: ## end it
 
 test: .venv/.installed ## run the whole test suite; ARGS="-k name" for a part of it
 	@$(BIN)/python -m pytest $(ARGS)
+
+fuzz: .venv/.installed ## run N random workflows three ways and compare: make fuzz N=2000 SEED=1
+	@$(BIN)/python -m tests.fuzz --count $(or $(N),200) --seed $(or $(SEED),1) $(ARGS)
 
 lint: .venv/.installed-dev ## check style and types
 	$(BIN)/ruff check .
