@@ -41,11 +41,9 @@ SCALE = 1.5
 DIRECTION = "Top to Bottom"
 FINISHED = re.compile("success|skipped")
 MAPPED_ROWS = 10
-# What a person could type into the form: a picture of empty fields says little, and the default of the data
-# directory is a path of the machine that took it.
+# What a person could type into the form: a picture of empty fields says little.
 FORM = {
     "element_documents_dir": "/srv/manuals",
-    "element_data_dir": "/srv/batch_retrieval",
 }
 FORM_QUESTIONS = "How do I reset the controller?\nWhich fuse protects the pump?"
 
