@@ -20,6 +20,8 @@ def warnings_for(graph: Graph, parts: Sequence[tuple[str, ...]], *, nested: bool
     for node in graph.nodes:
         if node.join and _pairs(graph, node.name, part_of):
             found.append(f"join-pairing: node {node.name!r} joins nodes that may run several times; they are paired in order.")
+        if _in_edge_order(graph, node.name, part_of):
+            found.append(f"run-order: node {node.name!r} runs for its triggers in the order of the edges, not of their time.")
         if node.reads_history and (nested or set(graph.predecessors(node.name)) != {START}):
             found.append(f"agent-history: agent {node.name!r} does not see what nodes in other tasks said.")
         if node.asks_people:
@@ -37,6 +39,21 @@ def _has_parallel_tasks(graph: Graph, part_of: dict[str, int]) -> bool:
         if len({part_of[target] for target in graph.successors(name) if part_of[target] != part_of.get(name)}) > 1:
             return True
     return any(node.kind == "parallel_worker" and not node.list_wide for node in graph.nodes)
+
+
+def _in_edge_order(graph: Graph, name: str, part_of: dict[str, int]) -> bool:
+    """Whether several tasks may trigger a node that is no join: they all end before it runs for the first of them.
+
+    The targets of one router are left out: as a rule only one of them runs.
+    """
+    node = next(node for node in graph.nodes if node.name == name)
+    before = [source for source in graph.predecessors(name) if source != START]
+    from_start = START in graph.predecessors(name)
+    if node.join or len({part_of[source] for source in before}) + from_start < 2:
+        return False
+    ways = [edge for source in before for edge in graph.edges if edge.target == source]
+    one_router = len({edge.source for edge in ways}) == 1 and all(edge.routes or edge.default for edge in ways)
+    return from_start or not one_router
 
 
 def _pairs(graph: Graph, join: str, part_of: dict[str, int]) -> bool:

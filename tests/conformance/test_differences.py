@@ -95,6 +95,23 @@ def test_a_join_behind_a_node_that_runs_twice_pairs_in_order_whatever_the_time()
     assert "join-pairing" in warned(build())
 
 
+def test_a_node_with_several_triggers_runs_in_the_order_of_the_edges() -> None:
+    def build() -> Workflow:
+        async def slow() -> str:
+            import asyncio as aio
+
+            await aio.sleep(0.3)
+            return "slow"
+
+        ways = (node(slow), node(lambda: "quick", name="quick"))
+        return Workflow(name="wf", edges=[("START", ways, node(lambda node_input: node_input, name="last"))])
+
+    assert adk_output(build()) == "slow"
+    assert run_workflow(build()).output == "quick"
+    assert run_workflow(build(), mode="embedded").output == "slow"
+    assert "run-order" in warned(build())
+
+
 def test_a_node_sees_the_events_of_its_own_task_only() -> None:
     def build() -> Workflow:
         def events(ctx: Context) -> list[str]:

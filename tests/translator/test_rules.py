@@ -218,6 +218,17 @@ def test_a_workflow_class_that_runs_its_graph_in_its_own_way_is_refused_as_tasks
         plan_workflow(OwnWay(name="wf", edges=[("START", step("a"))]))
 
 
+def test_a_node_that_several_tasks_may_trigger_is_announced() -> None:
+    def warned(*edges: Any) -> set[str]:
+        return {text.split(":")[0] for text in plan(*edges).warnings}
+
+    r, a, b = step("r"), step("a"), step("b")
+
+    assert "run-order" in warned(("START", (step("a"), step("b")), step("sink")))
+    assert "run-order" not in warned(("START", r, {"x": a, DEFAULT_ROUTE: b}), ((a, b), step("sink")))
+    assert "run-order" not in warned(("START", step("a"), step("b")))
+
+
 def test_a_join_behind_nodes_that_may_repeat_is_announced() -> None:
     c, d, join = step("c"), step("d"), JoinNode(name="join")
     made = plan(("START", (step("a"), step("b")), c, join), ("START", d, join))
