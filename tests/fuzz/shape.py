@@ -8,11 +8,13 @@ from graphlib import TopologicalSorter
 from itertools import pairwise
 
 from tests.fuzz.code import build
-from tests.fuzz.graphs import START, Flow, Loop, Node, everywhere, most_runs
+from tests.fuzz.graphs import START, Flow, Loop, Node, everywhere
 
+# The warnings of the plan, which docs/differences.md explains.
 FAILURE = "no-cancel-on-failure"
 STATE = "state-between-branches"
 PAIRING = "join-pairing"
+RUN_ORDER = "run-order"
 
 
 class Shape:
@@ -74,11 +76,6 @@ class Shape:
     def after(self) -> dict[str, set[str]]:
         """For each unit, those that wait for it, near or far."""
         return {unit: {other for other in self.before if unit in _reach(self.before, other)} for unit in self.before}
-
-    def repeats(self) -> bool:
-        """Whether some node may run more than once, so that it matters when its runs end."""
-        flows = [self.flow, *(node.inner for top in self.flow.nodes for node in everywhere(top) if node.inner is not None)]
-        return any(count > 1 for flow in flows for count in most_runs(flow).values())
 
     def shared_keys(self) -> set[str]:
         """The state keys that one task writes and another, or another item of a worker, uses beside it."""

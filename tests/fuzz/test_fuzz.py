@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,9 +13,9 @@ from hypothesis import strategies as st
 from tests.fuzz.code import build, script, source
 from tests.fuzz.explore import explore
 from tests.fuzz.graphs import START, Edge, Flow, Node, Write
-from tests.fuzz.shape import FAILURE, STATE, Shape
+from tests.fuzz.shape import FAILURE, PAIRING, RUN_ORDER, STATE, Shape
 from tests.fuzz.strategy import flows
-from tests.fuzz.verdict import AGREED, RUN_ORDER, documented, judge
+from tests.fuzz.verdict import AGREED, IN_PARTS, documented, judge
 from tests.fuzz.ways import Result, Timing, run_in_adk, run_in_airflow
 
 
@@ -51,6 +52,12 @@ def test_adk_on_a_clock_that_does_not_wait_gives_the_same_each_time(flow: Flow, 
     assert run_in_adk(flow, timing).differs_from(run_in_adk(flow, timing)) == []
 
 
+def test_every_difference_that_is_put_up_with_is_in_the_docs() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "differences.md").read_text()
+
+    assert [kind for kind in (FAILURE, PAIRING, RUN_ORDER, STATE) if f"`{kind}`" not in text] == []
+
+
 def _diamond(**of_b: object) -> Flow:
     """START goes to a and b, which both go to c, which runs for each."""
     nodes = (Node("a"), Node("b", **of_b), Node("c"))  # type: ignore[arg-type]
@@ -73,7 +80,7 @@ def test_an_output_that_no_timing_gives_is_not_excused() -> None:
     other_order = run_in_adk(flow, Timing({"a": 2.0, "b": 1.0, "c": 3.0}))
 
     assert adk.differs_from(other_order) == ["output"]
-    assert documented(flow, adk, other_order) == RUN_ORDER + ", in parts"
+    assert documented(flow, adk, other_order) == RUN_ORDER + IN_PARTS
     assert documented(flow, adk, Result({**adk.parts, "output": '"c of no run"'})) == ""
 
 

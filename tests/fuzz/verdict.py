@@ -10,13 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tests.fuzz.graphs import Flow, Loop, Node, change, everywhere, without
-from tests.fuzz.shape import FAILURE, PAIRING, STATE, Shape, written
+from tests.fuzz.shape import FAILURE, PAIRING, RUN_ORDER, STATE, Shape, written
 from tests.fuzz.ways import Result, Timing, run_in_adk, run_in_airflow
 
 # The verdicts besides AGREED and UNSTABLE are differences of docs/differences.md.
 AGREED = "agreed"
 UNSTABLE = "ADK differs between two runs"
-RUN_ORDER = "run-order"
 IN_PARTS = ", in parts"
 RANDOM_TIMINGS = 8
 
@@ -71,7 +70,7 @@ def _by_timing(shape: Shape, adk: Result, tasks: Result) -> str:
     if failed := shape.units(tasks.failed):
         fits = FAILURE in shape.warnings and any(not _unlike(shape, unit, failed, tasks) for unit in sorted(failed))
         return FAILURE if fits else ""
-    kind = PAIRING if PAIRING in shape.warnings else RUN_ORDER if shape.repeats() else STATE if shape.shared_keys() else ""
+    kind = next((kind for kind in (PAIRING, RUN_ORDER) if kind in shape.warnings), STATE if shape.shared_keys() else "")
     if not kind:
         return ""
     seen = [adk, run_in_adk(shape.flow, Timing(shape.ends()))]
