@@ -171,7 +171,9 @@ class AirflowClient:
     ) -> Json:
         """Runs the DAG for each interval between the two dates; the answer has the backfill's `id`.
 
-        On SQLite Airflow refuses with 503 while something else writes; then it is asked again, for 30 seconds.
+        The DAG is paused while Airflow writes the runs. On SQLite Airflow may answer 503 because something else
+        writes, and then deletes the runs that it had made; a scheduler that had started one of them would end with
+        `StaleDataError`. After a 503 the request is made again, for 30 seconds.
         """
         body = {
             "dag_id": dag_id,
@@ -179,14 +181,13 @@ class AirflowClient:
             "to_date": to_date.isoformat(),
             "dag_run_conf": dict(conf or {}),
         }
-        deadline = time.monotonic() + _BUSY
-        while True:
-            try:
-                return self.request("POST", "/backfills", json=body)
-            except AirflowApiError as error:
-                if error.status != 503 or time.monotonic() > deadline:
-                    raise
-            time.sleep(0.5)
+        was_paused = self.dag(dag_id)["is_paused"]
+        self.pause(dag_id)
+        try:
+            return self._until_not_busy("POST", "/backfills", json=body)
+        finally:
+            if not was_paused:
+                self.unpause(dag_id)
 
     def runs(self, dag_id: str) -> list[Json]:
         """The DAG's runs, oldest first."""
@@ -236,6 +237,16 @@ class AirflowClient:
             self._http.headers.pop("Authorization", None)
             response = self._send(method, path, **options)
         return _answer(response)
+
+    def _until_not_busy(self, method: str, path: str, **options: Any) -> Json:
+        deadline = time.monotonic() + _BUSY
+        while True:
+            try:
+                return self.request(method, path, **options)
+            except AirflowApiError as error:
+                if error.status != 503 or time.monotonic() > deadline:
+                    raise
+            time.sleep(0.5)
 
     def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
         if "Authorization" not in self._http.headers:

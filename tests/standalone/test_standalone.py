@@ -112,8 +112,9 @@ def test_a_refused_request_is_named_with_its_answer(airflow: StandaloneAirflow) 
 def test_a_backfill_runs_each_past_day_once(airflow: StandaloneAirflow) -> None:
     client = airflow.client
     client.wait_for_dag("daily", since=airflow.started_at)
-    client.unpause("daily")
+    assert client.unpause("daily")["is_paused"] is False
     client.create_backfill("daily", datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 3, tzinfo=UTC))
+    assert client.dag("daily")["is_paused"] is False
     days = set()
     backfill = [run for run in client.runs("daily") if run["run_type"] == "backfill"]
     for run in backfill:
