@@ -181,7 +181,7 @@ class AirflowClient:
             "to_date": to_date.isoformat(),
             "dag_run_conf": dict(conf or {}),
         }
-        was_paused = self.dag(dag_id)["is_paused"]
+        was_paused = self.get(f"/dags/{dag_id}")["is_paused"]
         self.pause(dag_id)
         try:
             return self._until_not_busy("POST", "/backfills", json=body)
