@@ -26,6 +26,10 @@ class ValueNotTransferableError(AdkAirflowError, TypeError):
     """A node made a value that has no safe JSON form, so no other task could receive it."""
 
 
+class ModelConnectionError(AdkAirflowError):
+    """An ``llm_conn_id`` names no connection, or one that no installed provider makes models of."""
+
+
 class EnvelopeError(AdkAirflowError):
     """What an upstream task left in XCom is missing, cut short, of another version, or not allowed."""
 

@@ -31,6 +31,14 @@ def get_provider_info() -> dict[str, Any]:
                         "example": "agentengine://1234567890",
                         "default": "",
                     },
+                    "llm_conn_id": {
+                        "description": "Airflow connection whose credentials agents use where no llm_conn_id is given."
+                        " Empty: the credentials that the task's process has.",
+                        "version_added": "0.1.0",
+                        "type": "string",
+                        "example": "google_genai_default",
+                        "default": "",
+                    },
                     "artifacts_conn_id": {
                         "description": "Airflow connection for artifacts_uri, where it needs one.",
                         "version_added": "0.1.0",

@@ -17,6 +17,7 @@ from adk_airflow.runtime.envelope import XCOM_KEY, Envelope
 if TYPE_CHECKING:
     from adk_airflow.runtime.host import HostRun, Run
     from adk_airflow.runtime.inbox import Inbox, Start
+    from adk_airflow.runtime.models import ModelConnections
     from adk_airflow.runtime.source import Source
 
 
@@ -31,9 +32,11 @@ class AdkOperator(BaseOperator):
         starts: START has an edge to the node, so the run's input and initial state enter here.
         input: The user's input where ``starts``: text or JSON data. None: the run's ``params["input"]``. Templated.
         state: The initial session state where ``starts``. None: the run's other params. Templated.
+        llm_conn_id: Airflow connection whose credentials the agents of this task use; a dict gives one by node path or agent
+            name, ``""`` for the others. Templated. None: ``[adk_airflow] llm_conn_id``, or else what the process has.
     """
 
-    template_fields: Sequence[str] = ("input", "state")
+    template_fields: Sequence[str] = ("input", "state", "llm_conn_id")
     ui_color = "#e8f0fe"
     custom_operator_name = "ADK node"
 
@@ -47,6 +50,7 @@ class AdkOperator(BaseOperator):
         starts: bool = False,
         input: Any = None,
         state: dict[str, Any] | None = None,
+        llm_conn_id: str | dict[str, str] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -62,8 +66,10 @@ class AdkOperator(BaseOperator):
         self._state_of_params = state is None
         self.input = input
         self.state = state
-        if not starts:  # nothing to render, and nothing to show under Rendered Templates
-            self.template_fields = tuple(f for f in self.template_fields if f not in ("input", "state"))
+        self.llm_conn_id = llm_conn_id
+        # Nothing to render, and nothing to show under Rendered Templates:
+        unused = {*(() if starts else ("input", "state")), *(() if llm_conn_id else ("llm_conn_id",))}
+        self.template_fields = tuple(field for field in self.template_fields if field not in unused)
 
     def load(self) -> Source:
         """Imports the workflow (and google-adk with it); gives the one that the node belongs to."""
@@ -106,7 +112,25 @@ class AdkOperator(BaseOperator):
             artifact_service=default_artifact_service(),
             memory_service=default_memory_service(),
             on_event=self._log_event,
+            models=self.read_models(f"workflow {source.workflow.name!r}, node {self.node!r}"),
         )
+
+    def read_models(self, where: str) -> ModelConnections | None:
+        """The connections that this task's agents get their models from, read before an event loop runs; None for none.
+
+        Raises:
+            ModelConnectionError: There is no such connection, or no installed provider knows its type.
+        """
+        from airflow.sdk.configuration import conf
+
+        conn_ids = self.llm_conn_id or conf.get("adk_airflow", "llm_conn_id", fallback="")
+        if isinstance(conn_ids, str):
+            conn_ids = {"": conn_ids} if conn_ids else {}
+        if not conn_ids:
+            return None
+        from adk_airflow.runtime.models import read_connections
+
+        return read_connections(conn_ids, where=where)
 
     def _log_event(self, event: Any) -> None:
         for part in (event.content.parts or []) if event.content else []:

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from google.adk.memory.base_memory_service import BaseMemoryService
     from google.genai import types
 
+    from adk_airflow.runtime.models import ModelConnections
+
 USER_ID = "airflow"
 
 
@@ -124,6 +126,7 @@ class Run:
         artifact_service: Where artifacts go.
         memory_service: What agents remember of other sessions, or None.
         on_event: Called with every ADK event as it happens.
+        models: The connections that agents get their models from, or None.
     """
 
     app: App
@@ -135,6 +138,7 @@ class Run:
     memory_service: BaseMemoryService | None = None
     on_event: Callable[[Event], None] | None = None
     parents: tuple[Parent, ...] = ()
+    models: ModelConnections | None = None
 
 
 class _Part(Workflow):
@@ -347,11 +351,11 @@ def _restore_temp_state(ctx: Context, given: dict[str, Any]) -> None:
 
 async def _drive(run: Run, root: BaseNode, result: HostRun) -> None:
     """Runs ``root`` under a normal ADK Runner and notes what it wrote and how it ended."""
-    app_name = run.app.name
+    app_name, models = run.app.name, run.models
     sessions = InMemorySessionService()  # type: ignore[no-untyped-call, unused-ignore]
     await sessions.create_session(app_name=app_name, user_id=USER_ID, session_id=run.session_id, state=copy.deepcopy(run.state))
     runner = Runner(
-        app=run.app.model_copy(update={"root_agent": root}),
+        app=run.app.model_copy(update={"root_agent": root, "plugins": [*([models] if models else []), *run.app.plugins]}),
         session_service=sessions,
         artifact_service=run.artifact_service,
         memory_service=run.memory_service,
@@ -368,9 +372,11 @@ async def _drive(run: Run, root: BaseNode, result: HostRun) -> None:
     except Exception as error:
         if isinstance(error.__context__, DynamicNodeFailError):
             error.__context__ = None  # ADK's wrapper of this very error; a log would end with it, not with the cause
-        result.error = error
+        result.error = (models.error if models else None) or error
     finally:
         await runner.close()
+        if models is not None:
+            models.restore()
     result.state = dict(result.state)
     if result.error is not None:
         # ADK keeps of a failed run what an event carried; what a cancelled branch set after its last event is gone.
