@@ -6,11 +6,15 @@ from typing import Any
 
 
 def get_provider_info() -> dict[str, Any]:
-    """The provider's name and its configuration section."""
+    """The provider's name, its task decorators and its configuration section."""
     return {
         "package-name": "adk-airflow",
         "name": "Google ADK workflows",
         "description": "Run Google ADK workflows as Apache Airflow DAGs.",
+        "task-decorators": [
+            {"class-name": "adk_airflow.decorators.adk_agent", "name": "adk_agent"},
+            {"class-name": "adk_airflow.decorators.adk_tool", "name": "adk_tool"},
+        ],
         "config": {
             "adk_airflow": {
                 "description": "Settings of adk-airflow.",

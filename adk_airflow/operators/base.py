@@ -84,14 +84,22 @@ class AdkOperator(BaseOperator):
 
         if not self.starts:
             return None
-        given = context["params"].get("input") if self._input_of_params else _whole(self.input)
+        given = self.given_input(context)
         state = initial_state(context)
         if not self._state_of_params:
-            state = {**{key: _whole(value) for key, value in (self.state or {}).items()}, **run_state(context)}
+            state = {**{key: whole(value) for key, value in (self.state or {}).items()}, **run_state(context)}
         try:
             return Start(given, state).checked()
         except ValueNotTransferableError as error:
             raise ValueNotTransferableError(f"node {self.node!r}, what the run gives it: {error}") from None
+
+    def given_input(self, context: Mapping[str, Any]) -> Any:
+        """The user's input, as it was given."""
+        return context["params"].get("input") if self._input_of_params else whole(self.input)
+
+    def where(self, workflow: str) -> str:
+        """How errors and log lines name what runs in this task."""
+        return f"workflow {workflow!r}, node {self.node!r}"
 
     def make_run(self, context: Mapping[str, Any], source: Source, inbox: Inbox) -> Run:
         """The ADK side of this Airflow run; its session id is the run's id."""
@@ -206,9 +214,9 @@ class AdkOperator(BaseOperator):
             )  # fmt: skip
         if result.interrupts and result.error is None:
             result.error = HumanInputNotSupportedError(
-                f"workflow {name!r}, node {self.node!r} asks a person for an answer"
+                f"{self.where(name)} asks a person for an answer"
                 f" (interrupt {', '.join(result.interrupts)}), which an Airflow task cannot wait for yet."
-                " Give the answer by params, or run the workflow with ADK."
+                " Give the answer by params, or run it with ADK."
             )
         written = {key: result.state[key] for key in sorted(result.written)}
         try:
@@ -235,7 +243,8 @@ class AdkOperator(BaseOperator):
         context["ti"].xcom_push(key=XCOM_KEY, value=envelope.dumps())
         if result.error is not None:
             where = result.error_path or self.node
-            self.log.error("Workflow %r, node %r failed (%s): %s", name, self.node, where, _one_line(result.error))
+            subject = self.where(name)
+            self.log.error("%s failed (%s): %s", subject[:1].upper() + subject[1:], where, _one_line(result.error))
             raise result.error
         return envelope
 
@@ -244,9 +253,7 @@ class AdkOperator(BaseOperator):
         try:
             return codec.encode(value)
         except ValueNotTransferableError as error:
-            raise ValueNotTransferableError(
-                f"workflow {workflow!r}, node {self.node!r}: {what} cannot travel to another task: {error}"
-            ) from None
+            raise ValueNotTransferableError(f"{self.where(workflow)}: {what} cannot travel to another task: {error}") from None
 
     @staticmethod
     def _writer(context: Mapping[str, Any]) -> str:
@@ -263,7 +270,7 @@ def _one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
 
 
-def _whole(value: Any) -> Any:
+def whole(value: Any) -> Any:
     """What a mapped task gave comes as a lazy sequence; here all of it is needed."""
     lazy = isinstance(value, Sequence) and not isinstance(value, (str, bytes, list, tuple))
     return list(value) if lazy else value

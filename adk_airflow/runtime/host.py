@@ -4,7 +4,8 @@ A part is one node, or several nodes that belong together (a loop). ADK's ``Work
 come from the tasks before instead of START, and what leaves the part is recorded instead of scheduled. Node paths
 (``ticket_router@1/classify@1``), branches, joins, loops, output claims and errors are therefore ADK's own.
 
-With ``adk_graph``, the only module that touches private names of google-adk; the tests check them against its version.
+With ``adk_graph`` and ``tool_node``, the only module that touches private names of google-adk; the tests check them against
+its version.
 """
 
 from __future__ import annotations
@@ -258,7 +259,7 @@ async def run_part(
     """
     part = _make_part(run, frozenset(names), arrivals)
     part._limits = dict(max_iterations or {})
-    await _drive(run, _around(run, part), part._result)
+    await drive(run, _around(run, part), part._result)
     return part._result
 
 
@@ -289,7 +290,7 @@ async def run_items(run: Run, node_name: str, firing: int, items: Sequence[Item]
     stand_in._run = run_all
     part = _make_part(run, frozenset({node_name}), [Arrival(node_name, trigger)])
     part._stand_ins, part._first_runs = {node_name: stand_in}, {node_name: firing}
-    await _drive(run, _around(run, part), part._result)
+    await drive(run, _around(run, part), part._result)
     result = part._result
     result.firings, result.outputs = [], [outputs.get(item.index) for item in items]
     return result
@@ -321,7 +322,7 @@ def _around(run: Run, part: _Part) -> _Part:
 async def run_workflow(run: Run) -> HostRun:
     """Runs the whole workflow in ADK's engine; the single firing of the result holds the workflow's output."""
     result = HostRun(state=run.state)
-    await _drive(run, _watched(run, result), result)
+    await drive(run, _watched(run, result), result)
     return result
 
 
@@ -349,7 +350,7 @@ def _restore_temp_state(ctx: Context, given: dict[str, Any]) -> None:
     ctx.session.state.update({key: copy.deepcopy(v) for key, v in given.items() if key.startswith("temp:")})
 
 
-async def _drive(run: Run, root: BaseNode, result: HostRun) -> None:
+async def drive(run: Run, root: BaseNode, result: HostRun) -> None:
     """Runs ``root`` under a normal ADK Runner and notes what it wrote and how it ended."""
     app_name, models = run.app.name, run.models
     sessions = InMemorySessionService()  # type: ignore[no-untyped-call, unused-ignore]
@@ -378,8 +379,9 @@ async def _drive(run: Run, root: BaseNode, result: HostRun) -> None:
         if models is not None:
             models.restore()
     result.state = dict(result.state)
-    if result.error is not None:
+    if result.error is not None or not isinstance(root, Workflow):
         # ADK keeps of a failed run what an event carried; what a cancelled branch set after its last event is gone.
+        # An agent's run is as its session was stored.
         stored = await sessions.get_session(app_name=app_name, user_id=USER_ID, session_id=run.session_id)
         assert stored is not None
         temp = {key: value for key, value in result.state.items() if key.startswith("temp:")}
