@@ -120,7 +120,7 @@ class AdkOperator(BaseOperator):
             artifact_service=default_artifact_service(),
             memory_service=default_memory_service(),
             on_event=self._log_event,
-            models=self.read_models(f"workflow {source.workflow.name!r}, node {self.node!r}"),
+            models=self.read_models(self.where(source.workflow.name)),
         )
 
     def read_models(self, where: str) -> ModelConnections | None:

@@ -101,7 +101,7 @@ def test_a_failed_task_that_is_marked_as_a_success_does_not_end_the_run_in_silen
     assert (view.state, states["load_questions"], states["ready"]) == ("failed", "success", "failed")
     log = "\n".join(airflow.client.log(DAG_ID, run_id, "ready", try_number=1))
     assert "task 'load_questions' failed (" in log
-    assert "marked as a success afterwards, so it has no output to hand on. Clear it" in log
+    assert "was marked as a success afterwards, so it has no output to hand on. Clear it" in log
 
 
 def test_a_param_of_the_wrong_type_is_refused_when_a_run_is_triggered(airflow: StandaloneAirflow) -> None:
