@@ -18,7 +18,6 @@ from typing import Any
 
 from tests.servers.embeddings import DIMENSIONS, embed
 from tests.servers.gemini_request import GeminiRequest, read_request
-from tests.servers.http import Answer, ScriptedServer, ScriptError
 from tests.servers.replies import (
     STATUSES,
     Call,
@@ -36,6 +35,7 @@ from tests.servers.replies import (
     structured,
     text,
 )
+from tests.servers.scripted import Answer, ScriptedServer, ScriptError
 
 __all__ = [
     "GeminiRequest",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from typing import Any
 
 import google.auth.credentials
 import httpx
@@ -53,9 +54,11 @@ def vertex(server: GeminiServer) -> genai.Client:
     )
 
 
-def generate(stream: bool, is_async: bool, **arguments: object) -> list[types.GenerateContentResponse]:
-    """What a new client gets for a prompt: the one response, or all chunks."""
-    client = genai.Client()
+def generate(
+    stream: bool, is_async: bool, client: genai.Client | None = None, **arguments: Any
+) -> list[types.GenerateContentResponse]:
+    """What a client (a new one) gets for a prompt: the one response, or all chunks."""
+    client = client or genai.Client()
 
     async def asynchronously() -> list[types.GenerateContentResponse]:
         if stream:
@@ -150,26 +153,27 @@ def test_structured_output_and_a_system_instruction(gemini, stream, is_async):
     assert request.system == "Be exact."
 
 
+ERRORS = {
+    400: ("INVALID_ARGUMENT", errors.ClientError),
+    401: ("UNAUTHENTICATED", errors.ClientError),
+    403: ("PERMISSION_DENIED", errors.ClientError),
+    404: ("NOT_FOUND", errors.ClientError),
+    429: ("RESOURCE_EXHAUSTED", errors.ClientError),
+    500: ("INTERNAL", errors.ServerError),
+    503: ("UNAVAILABLE", errors.ServerError),
+}
+
+
 @ways
-@pytest.mark.parametrize(
-    ("code", "status", "kind"),
-    [
-        (400, "INVALID_ARGUMENT", errors.ClientError),
-        (401, "UNAUTHENTICATED", errors.ClientError),
-        (403, "PERMISSION_DENIED", errors.ClientError),
-        (429, "RESOURCE_EXHAUSTED", errors.ClientError),
-        (500, "INTERNAL", errors.ServerError),
-        (503, "UNAVAILABLE", errors.ServerError),
-    ],
-)
-def test_errors_arrive_as_the_clients_own(gemini, code, status, kind, stream, is_async):
-    server = gemini(lambda request: error(code, message="not like this"))
+def test_errors_arrive_as_the_clients_own(gemini, stream, is_async):
+    server = gemini(lambda request: error(int(request.last_text), message="not like this"))
+    client = genai.Client()
 
-    with pytest.raises(kind) as raised:
-        generate(stream, is_async, model=MODEL, contents="hello")
-
-    assert (raised.value.code, raised.value.status, raised.value.message) == (code, status, "not like this")
-    assert len(server.requests) == 1
+    for code, (status, kind) in ERRORS.items():
+        with pytest.raises(kind) as raised:
+            generate(stream, is_async, client, model=MODEL, contents=str(code))
+        assert (raised.value.code, raised.value.status, raised.value.message) == (code, status, "not like this")
+    assert len(server.requests) == len(ERRORS)
 
 
 def test_an_error_says_when_to_come_again(gemini):
@@ -208,14 +212,14 @@ def test_a_cut_stream_gives_its_first_chunks(gemini):
     chunks = client.models.generate_content_stream(model=MODEL, contents="count")
 
     assert [next(chunks).text, next(chunks).text] == ["one ", "two "]
-    with pytest.raises(httpx.RemoteProtocolError):
+    with pytest.raises(Exception, match="peer closed connection"):
         next(chunks)
 
 
 def test_a_slow_answer_meets_the_clients_timeout():
     with GeminiServer(lambda request: slow("late", 60)) as server:
         client = genai.Client(api_key="k", http_options=types.HttpOptions(base_url=server.url, timeout=200))
-        with pytest.raises(httpx.ReadTimeout):
+        with pytest.raises(Exception, match="timed out"):
             client.models.generate_content(model=MODEL, contents="hello")
     assert len(server.requests) == 1  # and the end of the block did not wait for the minute
 
