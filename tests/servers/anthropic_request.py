@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,7 +18,7 @@ class AnthropicRequest:
 
     model: str
     body: dict[str, Any]
-    headers: dict[str, str]
+    headers: dict[str, str] = field(repr=False)  # keys and tokens
     path: str
 
     @property

@@ -52,6 +52,7 @@ __all__ = [
     "text",
 ]
 
+_RPC = "type.googleapis.com/google.rpc"
 _GENERATING = ("generateContent", "streamGenerateContent")
 
 
@@ -86,9 +87,13 @@ class GeminiServer(ScriptedServer[GeminiRequest]):
 
 def _failed(failure: Failure) -> Answer:
     body: dict[str, Any] = {"code": failure.code, "message": failure.message, "status": failure.status}
+    details: list[dict[str, Any]] = []
+    if failure.reason is not None:
+        details.append({"@type": f"{_RPC}.ErrorInfo", "reason": failure.reason, "domain": "googleapis.com"})
     if failure.retry_delay is not None:
-        delay = f"{failure.retry_delay:g}s"
-        body["details"] = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay}]
+        details.append({"@type": f"{_RPC}.RetryInfo", "retryDelay": f"{failure.retry_delay:g}s"})
+    if details:
+        body["details"] = details
     return Answer(failure.code, {"error": body})
 
 
@@ -105,6 +110,8 @@ def _chunks(request: GeminiRequest, reply: Reply) -> list[dict[str, Any]]:
     parts: list[str | Call] = []
     for part in reply.parts:
         parts.extend(pieces(part) if isinstance(part, str) else [part])
+    if not parts:
+        return [_response(request, [], reply, last=True)]
     last = len(parts) - 1
     return [_response(request, [_part(part)], reply, last=index == last) for index, part in enumerate(parts)]
 

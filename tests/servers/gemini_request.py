@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -21,7 +21,7 @@ class GeminiRequest:
     method: str
     model: str
     body: dict[str, Any]
-    headers: dict[str, str]
+    headers: dict[str, str] = field(repr=False)  # keys and tokens
     path: str
 
     @property

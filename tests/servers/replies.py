@@ -32,12 +32,13 @@ class Call:
 
 @dataclass(frozen=True)
 class Failure:
-    """An error answer: the HTTP code, the vendor's word for it, and in seconds when to come again."""
+    """An error answer: the HTTP code, the vendor's word for it, in seconds when to come again, and Google's reason for it."""
 
     code: int
     status: str
     message: str
     retry_delay: float | None = None
+    reason: str | None = None
 
 
 @dataclass(frozen=True)
@@ -72,10 +73,16 @@ def structured(value: Any) -> Reply:
     return text(json.dumps(value, ensure_ascii=False))
 
 
-def error(code: int, status: str | None = None, message: str = "", retry_delay: float | None = None) -> Reply:
-    """An error in the vendor's error JSON. `retry_delay` is in seconds."""
+def error(
+    code: int,
+    status: str | None = None,
+    message: str = "",
+    retry_delay: float | None = None,
+    reason: str | None = None,
+) -> Reply:
+    """An error in the vendor's error JSON. `retry_delay` is in seconds; a wrong key has the `reason` "API_KEY_INVALID"."""
     status = status or STATUSES.get(code, "UNKNOWN")
-    return Reply(failure=Failure(code, status, message or status, retry_delay))
+    return Reply(failure=Failure(code, status, message or status, retry_delay, reason))
 
 
 def raw(body: Mapping[str, Any]) -> Reply:

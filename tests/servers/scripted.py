@@ -39,7 +39,7 @@ class ScriptedServer(ABC, Generic[R]):
     def __init__(self, script: Callable[[R], Any]) -> None:
         self.requests: list[R] = []
         self._script = script
-        self._failures: list[BaseException] = []
+        self._failures: list[tuple[str, BaseException]] = []
         self._closing = threading.Event()
         self._http = _Http(("127.0.0.1", 0), _Handler)
         self._http.serve = self._serve
@@ -82,8 +82,8 @@ class ScriptedServer(ABC, Generic[R]):
         self._thread.join()
         if not self._failures:
             return
-        first = self._failures[0]
-        message = f"the script of {type(self).__name__} failed {len(self._failures)} time(s), first with {first!r}"
+        path, first = self._failures[0]
+        message = f"the script of {type(self).__name__} failed {len(self._failures)} time(s), first on {path} with {first!r}"
         if error is None:
             raise ScriptError(message) from first
         error.add_note(message)
@@ -101,7 +101,7 @@ class ScriptedServer(ABC, Generic[R]):
                 reply = self.understand(request, self._script(request))
                 answer = self.answer(request, reply)
         except BaseException as failure:  # pytest.fail in a script is no Exception
-            self._failures.append(failure)
+            self._failures.append((handler.path.partition("?")[0], failure))
             answer = self.failure(500, f"{type(failure).__name__}: {failure}")
         self._closing.wait(reply.delay)
         handler.send(answer, cut=reply.cut)

@@ -88,26 +88,26 @@ def test_a_forced_tool_is_called_with_the_structured_answer(anthropic, stream, v
     assert server.requests[0].response_schema == schema
 
 
-@streamed
-@pytest.mark.parametrize(
-    ("code", "kind", "named"),
-    [
-        (400, "BadRequestError", "invalid_request_error"),
-        (401, "AuthenticationError", "authentication_error"),
-        (403, "PermissionDeniedError", "permission_error"),
-        (429, "RateLimitError", "rate_limit_error"),
-        (500, "InternalServerError", "api_error"),
-        (529, "InternalServerError", "overloaded_error"),
-    ],
-)
-def test_errors_arrive_as_the_clients_own(anthropic, stream, code, kind, named):
-    anthropic(lambda request: error(code, message="not like this", retry_delay=2.0))
+ERRORS = {
+    400: ("BadRequestError", "invalid_request_error"),
+    401: ("AuthenticationError", "authentication_error"),
+    403: ("PermissionDeniedError", "permission_error"),
+    429: ("RateLimitError", "rate_limit_error"),
+    500: ("InternalServerError", "api_error"),
+    529: ("APIStatusError", "overloaded_error"),
+}
 
-    with pytest.raises(getattr(anthropic_sdk, kind), match="not like this") as raised:
-        ask(stream=stream)
-    assert raised.value.status_code == code
-    assert raised.value.body["error"]["type"] == named
-    assert raised.value.response.headers["retry-after"] == "2"
+
+@streamed
+def test_errors_arrive_as_the_clients_own(anthropic, stream):
+    anthropic(lambda request: error(int(request.last_text), message="not like this", retry_delay=2.0))
+
+    for code, (kind, named) in ERRORS.items():
+        with pytest.raises(getattr(anthropic_sdk, kind), match="not like this") as raised:
+            ask(str(code), stream=stream)
+        assert raised.value.status_code == code
+        assert raised.value.body["error"]["type"] == named
+        assert raised.value.response.headers["retry-after"] == "2"
 
 
 @streamed

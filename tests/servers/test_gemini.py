@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import threading
 from typing import Any
 
 import google.auth.credentials
@@ -186,6 +187,55 @@ def test_an_error_says_when_to_come_again(gemini):
     ]
 
 
+def test_an_error_says_that_the_key_is_wrong(gemini):
+    gemini(lambda request: error(400, message="API key not valid.", reason="API_KEY_INVALID"))
+
+    with pytest.raises(errors.ClientError, match="API_KEY_INVALID") as raised:
+        generate(False, False, model=MODEL, contents="hello")
+    assert raised.value.details["error"]["details"][0]["@type"] == "type.googleapis.com/google.rpc.ErrorInfo"
+
+
+@ways
+def test_an_answer_may_hold_nothing(gemini, stream, is_async):
+    gemini(lambda request: calls([]))
+
+    (response,) = generate(stream, is_async, model=MODEL, contents="hello")
+    assert response.text is None
+    assert response.candidates[0].finish_reason == "STOP"
+
+
+def test_requests_at_the_same_time_are_answered_side_by_side(gemini):
+    together = threading.Barrier(8, timeout=30)
+
+    def script(request: GeminiRequest) -> str:
+        together.wait()  # passes only if all eight are being answered at once
+        return request.last_text
+
+    gemini(script)
+
+    async def ask() -> list[str]:
+        client = genai.Client()
+        asked = [client.aio.models.generate_content(model=MODEL, contents=f"question {n}") for n in range(8)]
+        return [response.text for response in await asyncio.gather(*asked)]
+
+    assert asyncio.run(ask()) == [f"question {n}" for n in range(8)]
+
+
+def test_nothing_listens_after_the_block():
+    with GeminiServer(lambda request: "hello") as server:
+        assert httpx.post(f"{server.url}/v1beta/models/m:generateContent", json={"contents": []}).status_code == 200
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(server.url)
+
+
+def test_no_key_is_in_a_requests_repr(gemini):
+    server = gemini(lambda request: "hello")
+
+    generate(False, False, model=MODEL, contents="hello")
+    assert server.requests[0].api_key == "test-key"
+    assert "test-key" not in repr(server.requests)
+
+
 def test_the_clients_own_retries_come_as_further_requests(gemini):
     answers = [error(503), error(429), text("at last")]
     server = gemini(lambda request: answers[len(server.requests) - 1])
@@ -360,7 +410,7 @@ def test_a_failure_of_the_block_stays_and_tells_of_the_script():
     with pytest.raises(errors.ServerError) as raised:
         ask()
     (note,) = raised.value.__notes__
-    assert "the script of GeminiServer failed 1 time(s)" in note
+    assert f"the script of GeminiServer failed 1 time(s), first on /v1beta/models/{MODEL}:generateContent" in note
     assert "the script answered 7" in note
 
 
@@ -381,4 +431,5 @@ def test_servers_stand_side_by_side(gemini):
     ]
     assert [client.models.generate_content(model=MODEL, contents="hello").text for client in clients] == ["one", "two"]
     assert [server.requests[0].api_key for server in (first, second)] == ["key-1", "key-2"]
-    assert genai.Client().models.generate_content(model=MODEL, contents="hello").text == "two"
+    (last,) = generate(False, False, model=MODEL, contents="hello")
+    assert last.text == "two"
