@@ -10,9 +10,12 @@ import time
 from typing import Any
 
 import pytest
-from airflow.sdk import DAG, Param, task
+from airflow.models.asset import AssetEvent
+from airflow.sdk import DAG, Asset, Param, PokeReturnValue, task
+from airflow.utils.session import create_session
 from google.adk import Context, Event, Workflow
 from google.adk.workflow import DEFAULT_ROUTE, JoinNode, RetryConfig, node
+from sqlalchemy import select
 
 from adk_airflow import AdkDag, AdkTaskGroup, AdkWorkflowOperator
 from adk_airflow.errors import NodeOverrideError, UnsupportedWorkflowError, WorkflowLoadError
@@ -224,16 +227,24 @@ def test_airflows_timeout_ends_a_node_that_waits(mode: str) -> None:
     assert time.monotonic() - began < 30
 
 
-def test_a_task_that_airflow_cancels_ends_at_once() -> None:
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({}, {"tail": ["upstream_failed"], "wait": ["failed"]}),
+        ({"nodes": {"wait": {"mode": "embedded"}, "tail": {"mode": "embedded"}}}, {"wait_region": ["failed"]}),
+        ({"mode": "embedded"}, {"wf": ["failed"]}),
+    ],
+)
+def test_a_task_that_airflow_cancels_ends_at_once(arguments: dict[str, Any], expected: dict[str, list[str]]) -> None:
     async def wait() -> str:
         os.kill(os.getpid(), signal.SIGTERM)  # what the supervisor sends when the task is marked in the UI
         await asyncio.sleep(60)
         return "late"
 
     began = time.monotonic()
-    run = run_workflow(Workflow(name="wf", edges=[("START", node(wait), show("tail"))]))
+    run = run_workflow(Workflow(name="wf", edges=[("START", node(wait), show("tail"))]), **arguments)
 
-    assert run.task_states == {"tail": ["upstream_failed"], "wait": ["failed"]}
+    assert {name: states for name, states in run.task_states.items() if name != "workflow_result"} == expected
     assert time.monotonic() - began < 30
 
 
@@ -499,6 +510,35 @@ def test_a_task_group_takes_and_gives_xcoms_beside_other_tasks_twice_in_one_dag(
     assert run.outputs["first.glue"] == ["HELLO+BIG+WORLD"]
     assert run.outputs["second.shout"] == ["HELLO+BIG+WORLD"]
     assert run.task_states["end"] == ["success"]
+
+
+def test_a_task_group_waits_for_a_sensor_and_updates_an_asset() -> None:
+    def greet(node_input: str) -> str:
+        return f"hello {node_input}"
+
+    greeting = Asset("adk-airflow-test-greeting")
+    with DAG("watching", schedule=None) as dag:
+
+        @task.sensor(poke_interval=0.1, timeout=10)
+        def name_is_there() -> PokeReturnValue:
+            return PokeReturnValue(is_done=True, xcom_value="world")
+
+        group = AdkTaskGroup(
+            Workflow(name="hello", edges=[("START", greet)]), input=name_is_there(), nodes={"greet": {"outlets": [greeting]}}
+        )
+
+        @task(inlets=[greeting])
+        def read(text: str) -> str:
+            return text.upper()
+
+        read(group.output)
+    run = run_dag(dag)
+
+    assert run.state == "success"
+    assert run.outputs["hello.greet"] == ["hello world"]
+    with create_session() as session:
+        events = session.scalars(select(AssetEvent).where(AssetEvent.source_run_id == run.run_id)).all()
+    assert [(event.source_task_id, event.source_dag_id) for event in events] == [("hello.greet", "watching")]
 
 
 def test_a_task_group_that_is_skipped_is_skipped_as_a_whole() -> None:
