@@ -45,7 +45,10 @@ def encode(value: Any) -> Any:
     Raises:
         ValueNotTransferableError: The value, or a part of it, has no safe JSON form; the message names its place and type.
     """
-    return _encode(value, "value")
+    try:
+        return _encode(value, "value")
+    except RecursionError:
+        raise ValueNotTransferableError("value is nested too deeply, or holds itself.") from None
 
 
 def travels(value: Any) -> bool:
@@ -59,15 +62,19 @@ def travels(value: Any) -> bool:
 
 def _encode(value: Any, where: str) -> Any:
     kind = type(value)
-    if value is None or kind in (bool, int, str):
+    if value is None or kind is bool:
         return value
+    if kind is str:
+        return _checked_text(value, where)
+    if kind is int:
+        return _checked_number(value, where)
     if kind is float:
         return value if math.isfinite(value) else {TAG: "float", "v": repr(value)}
     if kind is list:
         return [_encode(item, f"{where}[{i}]") for i, item in enumerate(value)]
     if kind is dict:
         if all(type(key) is str for key in value) and TAG not in value:
-            return {key: _encode(item, f"{where}[{key!r}]") for key, item in value.items()}
+            return {_checked_text(key, f"{where} key"): _encode(item, f"{where}[{key!r}]") for key, item in value.items()}
         pairs = [[_encode(k, f"{where} key"), _encode(v, f"{where}[{k!r}]")] for k, v in value.items()]
         return {TAG: "dict", "v": pairs}
     if kind in (tuple, set, frozenset):
@@ -92,6 +99,26 @@ def _encode(value: Any, where: str) -> Any:
         f"{where} is a {kind.__module__}.{kind.__qualname__}, which has no JSON form. Return or store plain data"
         " (str, numbers, bool, None, list, dict, tuple, set, bytes, dates) or a pydantic model defined in a module."
     )
+
+
+def _checked_text(value: str, where: str) -> str:
+    try:
+        value.isascii() or value.encode()
+    except UnicodeEncodeError as error:
+        raise ValueNotTransferableError(
+            f"{where} is text with a half of a character, {value[error.start]!r} at {error.start}, which no database stores."
+            " Decode the text with errors='replace'."
+        ) from None
+    return value
+
+
+def _checked_number(value: int, where: str) -> int:
+    if value.bit_length() > 2000:  # the least limit that Python takes is 640 digits
+        try:
+            str(value)
+        except ValueError as error:
+            raise ValueNotTransferableError(f"{where} is a whole number that has no text form: {error}.") from None
+    return value
 
 
 def _encode_datetime(value: dt.datetime, where: str) -> Any:

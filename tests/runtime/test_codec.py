@@ -121,6 +121,27 @@ def test_a_class_that_could_not_be_found_by_its_name_is_refused_where_it_is_writ
         codec.encode(Box[int](inside=1))
 
 
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"a": ["fine", "half \ud83d"]}, r"value\['a'\]\[1\] is text with a half of a character, '\\ud83d' at 5"),
+        ({"half \ud83d": 1}, r"value key is text with a half of a character"),
+        ([10**5000], r"value\[0\] is a whole number that has no text form: Exceeds the limit \(4300 digits\)"),
+    ],
+)
+def test_what_json_or_a_database_would_refuse_is_named_with_its_place(value: object, expected: str) -> None:
+    with pytest.raises(ValueNotTransferableError, match=expected):
+        codec.encode(value)
+
+
+def test_a_value_that_is_nested_without_end_is_refused() -> None:
+    endless: list[object] = []
+    endless.append(endless)
+
+    with pytest.raises(ValueNotTransferableError, match="nested too deeply, or holds itself"):
+        codec.encode(endless)
+
+
 def test_bool_int_and_text_stay_three_things() -> None:
     back = codec.decode(json.loads(codec.dumps(codec.encode([True, 1, "1"]))))
 
