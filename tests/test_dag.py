@@ -293,6 +293,26 @@ def test_a_nested_workflow_that_ends_silently_hands_on_none_and_its_state() -> N
     assert run_workflow(Workflow(name="outer", edges=[("START", inner, tail)])).output == [None, True]
 
 
+@pytest.mark.parametrize("nested", [True, False])
+def test_start_counts_as_arrived_for_every_firing_of_a_join(nested: bool) -> None:
+    def tick(ctx: Context) -> Event:
+        ctx.state["ticks"] = ctx.state.get("ticks", 0) + 1
+        return Event(output=ctx.state["ticks"], route="again" if ctx.state["ticks"] < 2 else "done")
+
+    tick_node, join, last = node(tick), JoinNode(name="join"), show("last")
+    follow = show("follow")
+    edges: list[Any] = [("START", tick_node), (tick_node, {"again": tick_node}), (tick_node, follow)]
+    wf = Workflow(name="inner", edges=[*edges, ("START", join), (follow, join), (join, last)])
+    path = "last"
+    if nested:
+        wf, path = Workflow(name="outer", edges=[("START", wf)]), "inner.last"
+
+    tasks, embedded = (run_workflow(wf, input="go", mode=mode) for mode in ("tasks", "embedded"))
+    assert [text.rpartition("'follow': ")[2] for text in tasks.outputs[path]] == ["'follow:1'}", "'follow:2'}"]
+    assert tasks.output == embedded.output
+    assert "text='go'" in tasks.output
+
+
 def test_a_nested_workflow_that_is_not_triggered_is_skipped_as_a_whole() -> None:
     inner = Workflow(name="inner", edges=[("START", (show("a"), show("b")), JoinNode(name="j"))])
     run = run_workflow(Workflow(name="outer", edges=[("START", router("r", "x"), {"x": show("x"), "y": inner})]))

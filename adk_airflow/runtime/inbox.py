@@ -224,7 +224,7 @@ def _pair(
     """The firings of a join whose predecessors ran in different tasks, so that their order in time says nothing.
 
     Predecessors that ran several times are paired in order; what is left over joins the last firing. A predecessor that
-    never arrived keeps the join from firing.
+    never arrived keeps the join from firing. START fires once and counts as arrived for every firing of the join.
     """
     from adk_airflow.runtime import adk_graph, host
 
@@ -234,12 +234,17 @@ def _pair(
         for name in direct
         if name in exits
     }
+    started = arrived.pop(START, [])
+    if START in exits and START in direct and not started:
+        return []
     times = min((len(firings) for firings in arrived.values()), default=1)
     found = []
     for turn in range(times):
         picked = {name: firings[-1 if turn == times - 1 else turn] for name, firings in arrived.items()}
         values = {name: picked[name].output if name in picked else None for name in direct}
-        if START in direct and start is not None:
+        if started:
+            values[START] = started[-1].output
+        elif START in direct and start is not None:
             values[START] = adk_graph.start_input(workflow, start.message())
         branch = adk_graph.common_branch([picked[name].branch if name in picked else "" for name in direct])
         found.append(host.Arrival(join, host.Trigger(values, branch, False)))
