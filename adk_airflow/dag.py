@@ -33,6 +33,7 @@ class AdkDag(DAG):
         mode: ``"tasks"``: a task per node. ``"embedded"``: the whole workflow in one task, loops and all.
         nodes: Per node name, any operator argument (``pool``, ``queue``, ``executor``, ``retries``, ...); for a parallel worker
             also ``mode`` (``"mapped"`` or ``"embedded"``) and ``batch_size`` (items per mapped task).
+        session_id: With ``mode="embedded"``: an ADK session that outlives the run, templated; see ``docs/services.md``.
         **kwargs: Every argument of ``airflow.sdk.DAG``.
 
     Attributes:
@@ -51,6 +52,7 @@ class AdkDag(DAG):
         *,
         mode: str = "tasks",
         nodes: Mapping[str, Mapping[str, Any]] | None = None,
+        session_id: str | None = None,
         **kwargs: Any,
     ) -> None:
         found = _load(workflow)
@@ -67,7 +69,7 @@ class AdkDag(DAG):
         super().__init__(dag_id, params=params, **kwargs)
         self.plan = plan
         with self:
-            built = build(plan, _reference(workflow, dag_id))
+            built = build(plan, _reference(workflow, dag_id), start=_kept_session(plan, session_id))
         self.add_result(built.result.output)
 
 
@@ -81,6 +83,7 @@ class AdkTaskGroup(TaskGroup):
         state: The initial session state, templated; an upstream task's output is allowed as a value.
         mode: As for ``AdkDag``.
         nodes: As for ``AdkDag``.
+        session_id: As for ``AdkDag``.
         **kwargs: Every argument of ``airflow.sdk.TaskGroup``.
 
     Attributes:
@@ -97,6 +100,7 @@ class AdkTaskGroup(TaskGroup):
         state: dict[str, Any] | None = None,
         mode: str = "tasks",
         nodes: Mapping[str, Mapping[str, Any]] | None = None,
+        session_id: str | None = None,
         **kwargs: Any,
     ) -> None:
         found = _load(workflow)
@@ -109,7 +113,7 @@ class AdkTaskGroup(TaskGroup):
         full_id = str(self.group_id)
         with self:
             reference = _reference(workflow, f"{self.dag.dag_id}/{full_id}")
-            start = {"input": input, "state": state or {}}
+            start = {"input": input, "state": state or {}, **_kept_session(plan, session_id)}
             built = build(plan, reference, prefix=f"{full_id}." if self.prefix_group_id else "", start=start)
         self.output = built.result.output
 
@@ -133,6 +137,22 @@ def _check_group(name: str, plan: Plan, group: TaskGroup) -> None:
                 " Use mode='embedded': one task, which can be mapped."
             )
         around = around.parent_group
+
+
+def _kept_session(plan: Plan, session_id: str | None) -> dict[str, Any]:
+    """The operator arguments for it.
+
+    Raises:
+        UnsupportedWorkflowError: The workflow's nodes are tasks of their own.
+    """
+    if session_id is None:
+        return {}
+    if plan.mode != "embedded":
+        raise UnsupportedWorkflowError(
+            f"workflow {plan.workflow!r}: session_id needs mode='embedded'. Between tasks the state travels in XComs, and no"
+            " session holds the run as a whole."
+        )
+    return {"session_id": session_id}
 
 
 def describe(plan: Plan) -> str:

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from google.adk.artifacts.base_artifact_service import BaseArtifactService
     from google.adk.events.event import Event
     from google.adk.memory.base_memory_service import BaseMemoryService
+    from google.adk.sessions.base_session_service import BaseSessionService
+    from google.adk.sessions.session import Session
     from google.genai import types
 
 USER_ID = "airflow"
@@ -118,11 +120,13 @@ class Run:
         app: The ADK App: its name, plugins and configs.
         workflow: The workflow that is being run, or the nested one of which a part is run.
         parents: For a nested workflow: the workflows around it, outermost first.
-        session_id: Id of the ADK session; the same for all tasks of one Airflow run.
+        session_id: Id of the ADK session; the same for all tasks of one Airflow run, unless it is a kept one.
         message: The user message that started the run.
         state: The session state that the node finds.
         artifact_service: Where artifacts go.
         memory_service: What agents remember of other sessions, or None.
+        session_service: Keeps the session, and may have it from an earlier run. None: it ends with the task.
+        remember: Adds what was said in the session to the memory when the run ends well.
         on_event: Called with every ADK event as it happens.
     """
 
@@ -133,6 +137,8 @@ class Run:
     state: dict[str, Any]
     artifact_service: BaseArtifactService | None = None
     memory_service: BaseMemoryService | None = None
+    session_service: BaseSessionService | None = None
+    remember: bool = False
     on_event: Callable[[Event], None] | None = None
     parents: tuple[Parent, ...] = ()
 
@@ -347,9 +353,15 @@ def _restore_temp_state(ctx: Context, given: dict[str, Any]) -> None:
 
 async def _drive(run: Run, root: BaseNode, result: HostRun) -> None:
     """Runs ``root`` under a normal ADK Runner and notes what it wrote and how it ended."""
-    app_name = run.app.name
-    sessions = InMemorySessionService()  # type: ignore[no-untyped-call, unused-ignore]
-    await sessions.create_session(app_name=app_name, user_id=USER_ID, session_id=run.session_id, state=copy.deepcopy(run.state))
+    sessions = run.session_service or InMemorySessionService()  # type: ignore[no-untyped-call, unused-ignore]
+
+    async def stored() -> Session | None:
+        return await sessions.get_session(app_name=run.app.name, user_id=USER_ID, session_id=run.session_id)
+
+    given = copy.deepcopy(run.state)
+    if run.session_service is None or await stored() is None:
+        await sessions.create_session(app_name=run.app.name, user_id=USER_ID, session_id=run.session_id, state=given)
+        given = {}
     runner = Runner(
         app=run.app.model_copy(update={"root_agent": root}),
         session_service=sessions,
@@ -358,26 +370,30 @@ async def _drive(run: Run, root: BaseNode, result: HostRun) -> None:
     )
     before = {key: _fingerprint(value) for key, value in run.state.items()}
     try:
-        events = runner.run_async(user_id=USER_ID, session_id=run.session_id, new_message=run.message)
+        events = runner.run_async(
+            user_id=USER_ID, session_id=run.session_id, new_message=run.message, state_delta=given or None
+        )
         async with contextlib.aclosing(events) as stream:
             async for event in stream:
                 if event.actions:
                     result.written.update(event.actions.state_delta)
                 if run.on_event is not None:
                     run.on_event(event)
+        if run.remember and run.memory_service is not None:
+            session = await stored()
+            assert session is not None
+            await run.memory_service.add_session_to_memory(session)
     except Exception as error:
         if isinstance(error.__context__, DynamicNodeFailError):
             error.__context__ = None  # ADK's wrapper of this very error; a log would end with it, not with the cause
         result.error = error
+        # ADK keeps of a failed run what an event carried; what a cancelled branch set after its last event is gone.
+        session = await stored()
+        temp = {key: value for key, value in result.state.items() if key.startswith("temp:")}
+        result.state = {**(session.state if session is not None else {}), **temp}
     finally:
         await runner.close()
     result.state = dict(result.state)
-    if result.error is not None:
-        # ADK keeps of a failed run what an event carried; what a cancelled branch set after its last event is gone.
-        stored = await sessions.get_session(app_name=app_name, user_id=USER_ID, session_id=run.session_id)
-        assert stored is not None
-        temp = {key: value for key, value in result.state.items() if key.startswith("temp:")}
-        result.state = {**stored.state, **temp}
     result.written &= result.state.keys()
     result.written |= {k for k, value in result.state.items() if before.get(k) != _fingerprint(value)}
 
