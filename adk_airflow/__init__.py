@@ -9,19 +9,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from adk_airflow.agents_folder import load_agents
     from adk_airflow.dag import AdkDag, AdkTaskGroup
     from adk_airflow.operators.workflow import AdkWorkflowOperator
     from adk_airflow.translator import Plan, plan_workflow
 
 __version__ = "0.1.0"
 
-__all__ = ["AdkDag", "AdkTaskGroup", "AdkWorkflowOperator", "Plan", "__version__", "plan_workflow"]
+__all__ = ["AdkDag", "AdkTaskGroup", "AdkWorkflowOperator", "Plan", "__version__", "load_agents", "plan_workflow"]
 
 _HOME = {
     "AdkDag": "adk_airflow.dag",
     "AdkTaskGroup": "adk_airflow.dag",
     "AdkWorkflowOperator": "adk_airflow.operators.workflow",
     "Plan": "adk_airflow.translator",
+    "load_agents": "adk_airflow.agents_folder",
     "plan_workflow": "adk_airflow.translator",
 }
 

@@ -68,8 +68,10 @@ class AdkDag(DAG):
         kwargs.setdefault("doc_md", describe(plan))
         super().__init__(dag_id, params=params, **kwargs)
         self.plan = plan
+        registers, self.auto_register = self.auto_register, False
         with self:
             built = build(plan, _reference(workflow, dag_id), start=_kept_session(plan, session_id))
+            self.auto_register = registers  # Airflow looks at it at the end of this block; half a DAG is none
         self.add_result(built.result.output)
 
 

@@ -370,8 +370,27 @@ async def _drive(run: Run, root: BaseNode, result: HostRun) -> None:
     )
     before = {key: _fingerprint(value) for key, value in run.state.items()}
     try:
+        await _consume(runner, run, given, result)
+        session = await stored()
+        if session is not None and (result.error is not None or not isinstance(root, Workflow)):
+            # ADK keeps of a failed run what an event carried; what a cancelled branch set after its last event is gone.
+            # An agent's run is as its session was stored.
+            temp = {key: value for key, value in result.state.items() if key.startswith("temp:")}
+            result.state = {**session.state, **temp}
+        if session is not None and result.error is None and run.remember and run.memory_service is not None:
+            await run.memory_service.add_session_to_memory(session)
+    finally:
+        await runner.close()
+    result.state = dict(result.state)
+    result.written &= result.state.keys()
+    result.written |= {k for k, value in result.state.items() if before.get(k) != _fingerprint(value)}
+
+
+async def _consume(runner: Runner, run: Run, state_delta: dict[str, Any], result: HostRun) -> None:
+    """Lets the runner work until it ends, and notes what it wrote and what it failed with."""
+    try:
         events = runner.run_async(
-            user_id=USER_ID, session_id=run.session_id, new_message=run.message, state_delta=given or None
+            user_id=USER_ID, session_id=run.session_id, new_message=run.message, state_delta=state_delta or None
         )
         async with contextlib.aclosing(events) as stream:
             async for event in stream:
@@ -379,23 +398,10 @@ async def _drive(run: Run, root: BaseNode, result: HostRun) -> None:
                     result.written.update(event.actions.state_delta)
                 if run.on_event is not None:
                     run.on_event(event)
-        if run.remember and run.memory_service is not None:
-            session = await stored()
-            assert session is not None
-            await run.memory_service.add_session_to_memory(session)
     except Exception as error:
         if isinstance(error.__context__, DynamicNodeFailError):
             error.__context__ = None  # ADK's wrapper of this very error; a log would end with it, not with the cause
         result.error = error
-        # ADK keeps of a failed run what an event carried; what a cancelled branch set after its last event is gone.
-        session = await stored()
-        temp = {key: value for key, value in result.state.items() if key.startswith("temp:")}
-        result.state = {**(session.state if session is not None else {}), **temp}
-    finally:
-        await runner.close()
-    result.state = dict(result.state)
-    result.written &= result.state.keys()
-    result.written |= {k for k, value in result.state.items() if before.get(k) != _fingerprint(value)}
 
 
 def _fingerprint(value: Any) -> Any:

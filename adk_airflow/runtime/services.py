@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 from adk_airflow.errors import ServiceConfigurationError
 
@@ -119,7 +120,11 @@ def durable_session_service(session_id: str, where: str) -> BaseSessionService:
             f"{where}: session {session_id!r} is to be kept, but [adk_airflow] session_service_uri is memory://, which ends"
             " with the task. Use sqlite:////data/adk/sessions.db, a database, or agentengine://."
         )
+    from airflow.sdk.log import mask_secret
     from google.adk.cli.utils.service_factory import create_session_service_from_options
+
+    if password := urlsplit(uri).password:
+        mask_secret(unquote(password))
 
     try:
         return create_session_service_from_options(
