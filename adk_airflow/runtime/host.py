@@ -381,6 +381,8 @@ async def _drive(run: Run, root: BaseNode, result: HostRun) -> None:
             await run.memory_service.add_session_to_memory(session)
     finally:
         await runner.close()
+        if close := getattr(run.session_service, "close", None):  # of services over a database; the runner leaves it open
+            await close()
     result.state = dict(result.state)
     result.written &= result.state.keys()
     result.written |= {k for k, value in result.state.items() if before.get(k) != _fingerprint(value)}
