@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 from google.adk.events.event import Event
 from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
 from google.adk.memory.in_memory_memory_service import InMemoryMemoryService
+from google.genai import types
 
 from adk_airflow.runtime.artifacts import quoted
 
 if TYPE_CHECKING:
-    from airflow.sdk import ObjectStoragePath
     from google.adk.sessions.session import Session
 
 log = logging.getLogger(__name__)
@@ -32,6 +32,10 @@ log = logging.getLogger(__name__)
 _VERSION = 1
 _UNKNOWN_SESSION = "unknown"
 _KEPT = {"id", "author", "timestamp", "content"}
+# What the file systems of fsspec say of a file by which a new content is known.
+_CHANGES = ("size", "mtime", "ETag", "etag", "LastModified", "last_modified", "updated")
+
+_Row = dict[str, Any]
 
 
 class ObjectStorageMemoryService(BaseMemoryService):
@@ -58,7 +62,7 @@ class ObjectStorageMemoryService(BaseMemoryService):
         self.writer = writer
         self._lock = threading.Lock()
         self._added: dict[tuple[str, str, str], dict[str, Event]] = {}
-        self._read: dict[str, tuple[Any, list[Event]]] = {}
+        self._read: dict[str, tuple[tuple[str, ...], list[_Row]]] = {}
 
     async def add_session_to_memory(self, session: Session) -> None:
         """Remembers what was said in the session, as far as this process knows it."""
@@ -82,12 +86,18 @@ class ObjectStorageMemoryService(BaseMemoryService):
         """At most ten of the events of this app and user that share words with the query, the best first."""
         sessions = await asyncio.to_thread(self._sessions, app_name, user_id)
         matcher = InMemoryMemoryService()  # type: ignore[no-untyped-call, unused-ignore]
-        for session_id, events in _once(sessions):
-            await matcher.add_events_to_memory(app_name=app_name, user_id=user_id, events=events, session_id=session_id)
-        return await matcher.search_memory(app_name=app_name, user_id=user_id, query=query)
+        rows = {}
+        for number, session in enumerate(_once(sessions)):
+            rows |= {row["id"]: row for row in session}
+            events = [_light(row) for row in session]
+            await matcher.add_events_to_memory(app_name=app_name, user_id=user_id, events=events, session_id=str(number))
+        found = await matcher.search_memory(app_name=app_name, user_id=user_id, query=query)
+        for memory in found.memories:
+            memory.content = types.Content.model_validate(rows[memory.id]["content"])
+        return found
 
     def _add(self, key: tuple[str, str, str], events: Iterable[Event], *, replace: bool) -> None:
-        spoken = {event.id: event for event in events if _text(event)}
+        spoken = {event.id: event for event in events if event.content and any(p.text for p in event.content.parts or [])}
         with self._lock:
             self._added[key] = spoken if replace else {**self._added.get(key, {}), **spoken}
             rows = [
@@ -102,47 +112,57 @@ class ObjectStorageMemoryService(BaseMemoryService):
             text = json.dumps({"version": _VERSION, "events": rows}, ensure_ascii=False)
             (folder / f"{quoted(self.writer)}.json").write_text(text, encoding="utf-8")
 
-    def _sessions(self, app_name: str, user_id: str) -> list[tuple[str, list[Event]]]:
-        """The events of each session, in their order; the session with the latest event first."""
+    def _sessions(self, app_name: str, user_id: str) -> list[list[_Row]]:
+        """What was said in each session, in its order; the session with the latest event first."""
         place = self.root / quoted(app_name) / quoted(user_id)
-        if not place.exists():
-            return []
-        found = []
-        for folder in place.iterdir():
-            events = {event.id: event for file in folder.iterdir() if file.suffix == ".json" for event in self._events(file)}
-            if events:
-                found.append((folder.name, sorted(events.values(), key=lambda event: event.timestamp)))
-        return sorted(found, key=lambda item: item[1][-1].timestamp, reverse=True)
+        sessions: dict[str, dict[str, _Row]] = {}
+        # One request for all: on an object store a listing of each folder takes longer than the files themselves.
+        for path, info in self.root.fs.find(place.path, detail=True).items():
+            folder, _, name = path.rpartition("/")
+            if name.endswith(".json"):
+                sessions.setdefault(folder, {}).update({row["id"]: row for row in self._rows(path, info)})
+        found = [sorted(rows.values(), key=_when) for rows in sessions.values() if rows]
+        return sorted(found, key=lambda rows: _when(rows[-1]), reverse=True)
 
-    def _events(self, file: ObjectStoragePath) -> list[Event]:
-        info = file.fs.info(file.path)
-        state = tuple(str(info.get(key)) for key in ("size", "mtime", "ETag", "etag", "LastModified", "updated"))
-        known = self._read.get(str(file))
+    def _rows(self, path: str, info: Mapping[str, Any]) -> list[_Row]:
+        state = tuple(str(info.get(key)) for key in _CHANGES)
+        known = self._read.get(path)
         if known is not None and known[0] == state:
             return known[1]
         try:
-            rows = json.loads(file.read_text(encoding="utf-8"))["events"]
-            events = [Event.model_validate(row) for row in rows]
+            rows: list[_Row] = json.loads(self.root.fs.cat_file(path))["events"]
         except (ValueError, KeyError, TypeError) as error:
             # Another task may be writing it; what it holds is found by the next search.
-            log.warning("Memory file %s is not complete and is left out: %s", file, type(error).__name__)
+            log.warning("Memory file %s is not complete and is left out: %s", path, type(error).__name__)
             return []
-        self._read[str(file)] = (state, events)
-        return events
+        self._read[path] = (state, rows)
+        return rows
 
 
-def _once(sessions: Iterable[tuple[str, list[Event]]]) -> Iterable[tuple[str, list[Event]]]:
+def _once(sessions: Iterable[list[_Row]]) -> Iterable[list[_Row]]:
     """Leaves out what the same author said in the same words in a session before in the list, or earlier in this one."""
-    said = set()
-    for session_id, events in sessions:
+    said: set[tuple[str, str]] = set()
+    for session in sessions:
         fresh = []
-        for event in events:
-            if (event.author, _text(event)) not in said:
-                said.add((event.author, _text(event)))
-                fresh.append(event)
-        yield session_id, fresh
+        for row in session:
+            key = (row["author"], _text(row))
+            if key not in said:
+                said.add(key)
+                fresh.append(row)
+        yield fresh
 
 
-def _text(event: Event) -> str:
-    parts = (event.content.parts or []) if event.content else []
-    return " ".join(part.text for part in parts if part.text)
+def _light(row: _Row) -> Event:
+    """An event with no more than its words, for matching: making whole ones takes most of a search's time."""
+    part = types.Part.model_construct(text=_text(row))
+    content = types.Content.model_construct(parts=[part])
+    return Event.model_construct(id=row["id"], author=row["author"], timestamp=row["timestamp"], content=content)
+
+
+def _when(row: _Row) -> float:
+    return float(row["timestamp"])
+
+
+def _text(row: Mapping[str, Any]) -> str:
+    """The words, joined as google-adk joins them to match."""
+    return " ".join(part["text"] for part in row["content"].get("parts") or [] if part.get("text"))
