@@ -11,18 +11,35 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from adk_airflow.agents_folder import load_agents
     from adk_airflow.dag import AdkDag, AdkTaskGroup
+    from adk_airflow.operators.agent import AdkAgentOperator
+    from adk_airflow.operators.tool import AdkToolOperator
     from adk_airflow.operators.workflow import AdkWorkflowOperator
+    from adk_airflow.runtime.tool_node import as_node
     from adk_airflow.translator import Plan, plan_workflow
 
 __version__ = "0.1.0"
 
-__all__ = ["AdkDag", "AdkTaskGroup", "AdkWorkflowOperator", "Plan", "__version__", "load_agents", "plan_workflow"]
+__all__ = [
+    "AdkAgentOperator",
+    "AdkDag",
+    "AdkTaskGroup",
+    "AdkToolOperator",
+    "AdkWorkflowOperator",
+    "Plan",
+    "__version__",
+    "as_node",
+    "load_agents",
+    "plan_workflow",
+]
 
 _HOME = {
+    "AdkAgentOperator": "adk_airflow.operators.agent",
     "AdkDag": "adk_airflow.dag",
     "AdkTaskGroup": "adk_airflow.dag",
+    "AdkToolOperator": "adk_airflow.operators.tool",
     "AdkWorkflowOperator": "adk_airflow.operators.workflow",
     "Plan": "adk_airflow.translator",
+    "as_node": "adk_airflow.runtime.tool_node",
     "load_agents": "adk_airflow.agents_folder",
     "plan_workflow": "adk_airflow.translator",
 }

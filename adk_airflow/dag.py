@@ -33,6 +33,8 @@ class AdkDag(DAG):
         mode: ``"tasks"``: a task per node. ``"embedded"``: the whole workflow in one task, loops and all.
         nodes: Per node name, any operator argument (``pool``, ``queue``, ``executor``, ``retries``, ...); for a parallel worker
             also ``mode`` (``"mapped"`` or ``"embedded"``) and ``batch_size`` (items per mapped task).
+        llm_conn_id: Airflow connection whose credentials the workflow's agents use; in ``nodes`` per node. See
+            ``docs/connections.md``.
         session_id: With ``mode="embedded"``: an ADK session that outlives the run, templated; see ``docs/services.md``.
         **kwargs: Every argument of ``airflow.sdk.DAG``.
 
@@ -52,11 +54,12 @@ class AdkDag(DAG):
         *,
         mode: str = "tasks",
         nodes: Mapping[str, Mapping[str, Any]] | None = None,
+        llm_conn_id: str | None = None,
         session_id: str | None = None,
         **kwargs: Any,
     ) -> None:
         found = _load(workflow)
-        plan = make_plan(read_graph(found), mode=mode, nodes=nodes or {})
+        plan = make_plan(read_graph(found), mode=mode, nodes=nodes or {}, llm_conn_id=llm_conn_id)
         dag_id = dag_id or found.workflow.name
         given = kwargs.pop("params", None) or {}
         params = {key: given.get_param(key) if isinstance(given, ParamsDict) else given[key] for key in given}
@@ -85,6 +88,7 @@ class AdkTaskGroup(TaskGroup):
         state: The initial session state, templated; an upstream task's output is allowed as a value.
         mode: As for ``AdkDag``.
         nodes: As for ``AdkDag``.
+        llm_conn_id: As for ``AdkDag``.
         session_id: As for ``AdkDag``.
         **kwargs: Every argument of ``airflow.sdk.TaskGroup``.
 
@@ -102,11 +106,12 @@ class AdkTaskGroup(TaskGroup):
         state: dict[str, Any] | None = None,
         mode: str = "tasks",
         nodes: Mapping[str, Mapping[str, Any]] | None = None,
+        llm_conn_id: str | None = None,
         session_id: str | None = None,
         **kwargs: Any,
     ) -> None:
         found = _load(workflow)
-        plan = make_plan(read_graph(found), mode=mode, nodes=nodes or {})
+        plan = make_plan(read_graph(found), mode=mode, nodes=nodes or {}, llm_conn_id=llm_conn_id)
         kwargs.setdefault("tooltip", found.workflow.description or f"ADK workflow {found.workflow.name}")
         super().__init__(group_id or found.workflow.name, **kwargs)
         if mode == "tasks":

@@ -14,8 +14,28 @@ class WorkflowLoadError(AdkAirflowError):
     """The object or ``module:attribute`` given is no workflow, cannot be imported, or google-adk refuses it."""
 
 
+class AgentLoadError(AdkAirflowError):
+    """The object or ``module:attribute`` given is no agent, cannot be imported, or google-adk refuses it."""
+
+
+class ToolLoadError(AdkAirflowError):
+    """The object or ``module:attribute`` given is no tool or toolset, or the toolset has no tool of that name."""
+
+
 class UnsupportedWorkflowError(AdkAirflowError):
     """google-adk accepts the workflow, but it cannot become Airflow tasks as asked."""
+
+
+class UnsupportedToolError(UnsupportedWorkflowError):
+    """The tool works only inside a model call, so it cannot be a step of its own."""
+
+
+class ToolInputError(AdkAirflowError, ValueError):
+    """What reached a tool's node cannot become its arguments: no map, no text of a JSON object, and not nothing."""
+
+
+class AgentAnswerError(AdkAirflowError):
+    """An agent's run ended without an answer because its last model call failed or was blocked."""
 
 
 class NodeOverrideError(AdkAirflowError, ValueError):
@@ -24,6 +44,10 @@ class NodeOverrideError(AdkAirflowError, ValueError):
 
 class ValueNotTransferableError(AdkAirflowError, TypeError):
     """A node made a value that has no safe JSON form, so no other task could receive it."""
+
+
+class ModelConnectionError(AdkAirflowError):
+    """An ``llm_conn_id`` names no connection, or one that no installed provider makes models of."""
 
 
 class EnvelopeError(AdkAirflowError):

@@ -6,11 +6,15 @@ from typing import Any
 
 
 def get_provider_info() -> dict[str, Any]:
-    """The provider's name and its configuration section."""
+    """The provider's name, its task decorators and its configuration section."""
     return {
         "package-name": "adk-airflow",
         "name": "Google ADK workflows",
         "description": "Run Google ADK workflows as Apache Airflow DAGs.",
+        "task-decorators": [
+            {"class-name": "adk_airflow.decorators.adk_agent", "name": "adk_agent"},
+            {"class-name": "adk_airflow.decorators.adk_tool", "name": "adk_tool"},
+        ],
         "config": {
             "adk_airflow": {
                 "description": "Settings of adk-airflow.",
@@ -30,6 +34,14 @@ def get_provider_info() -> dict[str, Any]:
                         "version_added": "0.1.0",
                         "type": "string",
                         "example": "agentengine://1234567890",
+                        "default": "",
+                    },
+                    "llm_conn_id": {
+                        "description": "Airflow connection whose credentials agents use where no llm_conn_id is given."
+                        " Empty: the credentials that the task's process has.",
+                        "version_added": "0.1.0",
+                        "type": "string",
+                        "example": "google_genai_default",
                         "default": "",
                     },
                     "memory_conn_id": {

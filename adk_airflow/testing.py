@@ -111,6 +111,7 @@ def run_workflow(
     state: Mapping[str, Any] | None = None,
     mode: str = "tasks",
     nodes: Mapping[str, Mapping[str, Any]] | None = None,
+    llm_conn_id: str | None = None,
     logical_date: datetime | None = None,
 ) -> WorkflowRun:
     """Makes an ``AdkDag`` of the workflow and runs it once.
@@ -121,6 +122,7 @@ def run_workflow(
         state: The initial session state (the DAG's params).
         mode: As for ``AdkDag``.
         nodes: As for ``AdkDag``.
+        llm_conn_id: As for ``AdkDag``.
         logical_date: The run's logical date; now if not given.
     """
     from airflow.sdk import Param
@@ -131,6 +133,7 @@ def run_workflow(
         workflow,
         mode=mode,
         nodes=nodes,
+        llm_conn_id=llm_conn_id,
         schedule=None,
         params={"input": Param(input), **{key: Param(value) for key, value in (state or {}).items()}},
     )

@@ -17,6 +17,7 @@ from adk_airflow.runtime.envelope import XCOM_KEY, Envelope
 if TYPE_CHECKING:
     from adk_airflow.runtime.host import HostRun, Run
     from adk_airflow.runtime.inbox import Inbox, Start
+    from adk_airflow.runtime.models import ModelConnections
     from adk_airflow.runtime.source import Source
 
 
@@ -31,9 +32,11 @@ class AdkOperator(BaseOperator):
         starts: START has an edge to the node, so the run's input and initial state enter here.
         input: The user's input where ``starts``: text or JSON data. None: the run's ``params["input"]``. Templated.
         state: The initial session state where ``starts``. None: the run's other params. Templated.
+        llm_conn_id: Airflow connection whose credentials the agents of this task use; a dict gives one by node path or agent
+            name, ``""`` for the others. Templated. None: ``[adk_airflow] llm_conn_id``, or else what the process has.
     """
 
-    template_fields: Sequence[str] = ("input", "state")
+    template_fields: Sequence[str] = ("input", "state", "llm_conn_id")
     ui_color = "#e8f0fe"
     custom_operator_name = "ADK node"
 
@@ -47,6 +50,7 @@ class AdkOperator(BaseOperator):
         starts: bool = False,
         input: Any = None,
         state: dict[str, Any] | None = None,
+        llm_conn_id: str | dict[str, str] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -62,8 +66,10 @@ class AdkOperator(BaseOperator):
         self._state_of_params = state is None
         self.input = input
         self.state = state
-        if not starts:  # nothing to render, and nothing to show under Rendered Templates
-            self.template_fields = tuple(f for f in self.template_fields if f not in ("input", "state"))
+        self.llm_conn_id = llm_conn_id
+        # Nothing to render, and nothing to show under Rendered Templates:
+        unused = {*(() if starts else ("input", "state")), *(() if llm_conn_id else ("llm_conn_id",))}
+        self.template_fields = tuple(field for field in self.template_fields if field not in unused)
 
     def load(self) -> Source:
         """Imports the workflow (and google-adk with it); gives the one that the node belongs to."""
@@ -78,14 +84,22 @@ class AdkOperator(BaseOperator):
 
         if not self.starts:
             return None
-        given = context["params"].get("input") if self._input_of_params else _whole(self.input)
+        given = self.given_input(context)
         state = initial_state(context)
         if not self._state_of_params:
-            state = {**{key: _whole(value) for key, value in (self.state or {}).items()}, **run_state(context)}
+            state = {**{key: whole(value) for key, value in (self.state or {}).items()}, **run_state(context)}
         try:
             return Start(given, state).checked()
         except ValueNotTransferableError as error:
             raise ValueNotTransferableError(f"node {self.node!r}, what the run gives it: {error}") from None
+
+    def given_input(self, context: Mapping[str, Any]) -> Any:
+        """The user's input, as it was given."""
+        return context["params"].get("input") if self._input_of_params else whole(self.input)
+
+    def where(self, workflow: str) -> str:
+        """How errors and log lines name what runs in this task."""
+        return f"workflow {workflow!r}, node {self.node!r}"
 
     def make_run(self, context: Mapping[str, Any], source: Source, inbox: Inbox, session_id: str = "") -> Run:
         """The ADK side of this Airflow run.
@@ -106,8 +120,7 @@ class AdkOperator(BaseOperator):
         sessions = None
         if session_id:
             writer = f"{run_id}.{writer}"
-            where = f"workflow {source.workflow.name!r}, node {self.node!r}"
-            sessions = services.durable_session_service(session_id, where)
+            sessions = services.durable_session_service(session_id, self.where(source.workflow.name))
 
         scopes = [inbox.scopes["/".join(self.scope[: at + 1])] for at in range(len(self.scope))]
         return Run(
@@ -125,7 +138,25 @@ class AdkOperator(BaseOperator):
             session_service=sessions,
             remember=services.remember_runs(),
             on_event=self._log_event,
+            models=self.read_models(self.where(source.workflow.name)),
         )
+
+    def read_models(self, where: str) -> ModelConnections | None:
+        """The connections that this task's agents get their models from, read before an event loop runs; None for none.
+
+        Raises:
+            ModelConnectionError: There is no such connection, or no installed provider knows its type.
+        """
+        from airflow.sdk.configuration import conf
+
+        conn_ids = self.llm_conn_id or conf.get("adk_airflow", "llm_conn_id", fallback="")
+        if isinstance(conn_ids, str):
+            conn_ids = {"": conn_ids} if conn_ids else {}
+        if not conn_ids:
+            return None
+        from adk_airflow.runtime.models import read_connections
+
+        return read_connections(conn_ids, where=where)
 
     def _log_event(self, event: Any) -> None:
         for part in (event.content.parts or []) if event.content else []:
@@ -201,9 +232,9 @@ class AdkOperator(BaseOperator):
             )  # fmt: skip
         if result.interrupts and result.error is None:
             result.error = HumanInputNotSupportedError(
-                f"workflow {name!r}, node {self.node!r} asks a person for an answer"
+                f"{self.where(name)} asks a person for an answer"
                 f" (interrupt {', '.join(result.interrupts)}), which an Airflow task cannot wait for yet."
-                " Give the answer by params, or run the workflow with ADK."
+                " Give the answer by params, or run it with ADK."
             )
         written = {key: result.state[key] for key in sorted(result.written)}
         try:
@@ -230,7 +261,8 @@ class AdkOperator(BaseOperator):
         context["ti"].xcom_push(key=XCOM_KEY, value=envelope.dumps())
         if result.error is not None:
             where = result.error_path or self.node
-            self.log.error("Workflow %r, node %r failed (%s): %s", name, self.node, where, _one_line(result.error))
+            subject = self.where(name)
+            self.log.error("%s failed (%s): %s", subject[:1].upper() + subject[1:], where, _one_line(result.error))
             raise result.error
         return envelope
 
@@ -239,9 +271,7 @@ class AdkOperator(BaseOperator):
         try:
             return codec.encode(value)
         except ValueNotTransferableError as error:
-            raise ValueNotTransferableError(
-                f"workflow {workflow!r}, node {self.node!r}: {what} cannot travel to another task: {error}"
-            ) from None
+            raise ValueNotTransferableError(f"{self.where(workflow)}: {what} cannot travel to another task: {error}") from None
 
     @staticmethod
     def _writer(context: Mapping[str, Any]) -> str:
@@ -258,7 +288,7 @@ def _one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
 
 
-def _whole(value: Any) -> Any:
+def whole(value: Any) -> Any:
     """What a mapped task gave comes as a lazy sequence; here all of it is needed."""
     lazy = isinstance(value, Sequence) and not isinstance(value, (str, bytes, list, tuple))
     return list(value) if lazy else value

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
 
+from adk_airflow.errors import EnvelopeError
 from adk_airflow.operators.base import AdkOperator
 from adk_airflow.runtime import codec
 from adk_airflow.runtime.envelope import XCOM_KEY, Envelope
@@ -81,6 +82,8 @@ class AdkGraphOperator(AdkOperator):
 
         Airflow keeps the XComs of a task that ran, was cleared, and is now skipped: they belong to another course of the
         run. So only what a task left that is in state success counts.
+
+        The reader raises EnvelopeError for a task that is in state success and left nothing: a person marked it.
         """
         ti = context["ti"]
 
@@ -88,7 +91,13 @@ class AdkGraphOperator(AdkOperator):
             if states.get(task_id) != "success":
                 return None
             # map_indexes=None: what an unmapped task left, whatever this task is.
-            return ti.xcom_pull(task_ids=task_id, key=XCOM_KEY, map_indexes=None)
+            text = ti.xcom_pull(task_ids=task_id, key=XCOM_KEY, map_indexes=None)
+            if text is None:
+                raise EnvelopeError(
+                    f"node {self.node!r}: task {task_id!r} is in state success but left nothing in XCom key {XCOM_KEY!r}. If it"
+                    " was marked by hand, it has no output to hand on: clear it, so that it runs, and what comes after it."
+                )
+            return text
 
         return read
 

@@ -101,7 +101,7 @@ class AdkItemOperator(AdkOperator):
         element: One element of what it returned.
     """
 
-    template_fields: Sequence[str] = ("input", "state", "element")
+    template_fields: Sequence[str] = (*AdkOperator.template_fields, "element")
     custom_operator_name = "ADK item"
 
     def __init__(self, *, items_task: str, element: Any = None, **kwargs: Any) -> None:

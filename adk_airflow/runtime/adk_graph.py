@@ -1,6 +1,6 @@
 """What the tasks ask of ADK's own graph and nodes: who comes next, what a schema accepts, how a branch is named.
 
-With ``host``, the only module that touches private names of google-adk.
+With ``host`` and ``tool_node``, the only module that touches private names of google-adk.
 """
 
 from __future__ import annotations
@@ -48,6 +48,17 @@ def worker_items(node: BaseNode, node_input: Any) -> list[Any]:
 def start_input(workflow: Workflow, given: Any) -> Any:
     """What START hands to its successors: what the workflow was given, validated by its ``input_schema``."""
     return workflow._validate_input_data(given)
+
+
+def read_structured(schema: Any, text: str) -> Any:
+    """The data that an agent's answer holds, as ADK puts it into state: a model as a dict, without what is None.
+
+    Raises:
+        ValidationError: The text does not fit the schema.
+    """
+    from google.adk.utils._schema_utils import validate_schema
+
+    return validate_schema(schema, text)
 
 
 def start_triggers_sub_branches(workflow: Workflow) -> bool:

@@ -4,7 +4,8 @@ A part is one node, or several nodes that belong together (a loop). ADK's ``Work
 come from the tasks before instead of START, and what leaves the part is recorded instead of scheduled. Node paths
 (``ticket_router@1/classify@1``), branches, joins, loops, output claims and errors are therefore ADK's own.
 
-With ``adk_graph``, the only module that touches private names of google-adk; the tests check them against its version.
+With ``adk_graph`` and ``tool_node``, the only module that touches private names of google-adk; the tests check them against
+its version.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from google.adk.sessions.base_session_service import BaseSessionService
     from google.adk.sessions.session import Session
     from google.genai import types
+
+    from adk_airflow.runtime.models import ModelConnections
 
 USER_ID = "airflow"
 
@@ -128,6 +131,7 @@ class Run:
         session_service: Keeps the session, and may have it from an earlier run. None: it ends with the task.
         remember: Adds what was said in the session to the memory when the run ends well.
         on_event: Called with every ADK event as it happens.
+        models: The connections that agents get their models from, or None.
     """
 
     app: App
@@ -141,6 +145,7 @@ class Run:
     remember: bool = False
     on_event: Callable[[Event], None] | None = None
     parents: tuple[Parent, ...] = ()
+    models: ModelConnections | None = None
 
 
 class _Part(Workflow):
@@ -260,7 +265,7 @@ async def run_part(
     """
     part = _make_part(run, frozenset(names), arrivals)
     part._limits = dict(max_iterations or {})
-    await _drive(run, _around(run, part), part._result)
+    await drive(run, _around(run, part), part._result)
     return part._result
 
 
@@ -291,7 +296,7 @@ async def run_items(run: Run, node_name: str, firing: int, items: Sequence[Item]
     stand_in._run = run_all
     part = _make_part(run, frozenset({node_name}), [Arrival(node_name, trigger)])
     part._stand_ins, part._first_runs = {node_name: stand_in}, {node_name: firing}
-    await _drive(run, _around(run, part), part._result)
+    await drive(run, _around(run, part), part._result)
     result = part._result
     result.firings, result.outputs = [], [outputs.get(item.index) for item in items]
     return result
@@ -323,7 +328,7 @@ def _around(run: Run, part: _Part) -> _Part:
 async def run_workflow(run: Run) -> HostRun:
     """Runs the whole workflow in ADK's engine; the single firing of the result holds the workflow's output."""
     result = HostRun(state=run.state)
-    await _drive(run, _watched(run, result), result)
+    await drive(run, _watched(run, result), result)
     return result
 
 
@@ -351,8 +356,9 @@ def _restore_temp_state(ctx: Context, given: dict[str, Any]) -> None:
     ctx.session.state.update({key: copy.deepcopy(v) for key, v in given.items() if key.startswith("temp:")})
 
 
-async def _drive(run: Run, root: BaseNode, result: HostRun) -> None:
+async def drive(run: Run, root: BaseNode, result: HostRun) -> None:
     """Runs ``root`` under a normal ADK Runner and notes what it wrote and how it ended."""
+    models = run.models
     sessions = run.session_service or InMemorySessionService()  # type: ignore[no-untyped-call, unused-ignore]
 
     async def stored() -> Session | None:
@@ -363,7 +369,7 @@ async def _drive(run: Run, root: BaseNode, result: HostRun) -> None:
         await sessions.create_session(app_name=run.app.name, user_id=USER_ID, session_id=run.session_id, state=given)
         given = {}
     runner = Runner(
-        app=run.app.model_copy(update={"root_agent": root}),
+        app=run.app.model_copy(update={"root_agent": root, "plugins": [*([models] if models else []), *run.app.plugins]}),
         session_service=sessions,
         artifact_service=run.artifact_service,
         memory_service=run.memory_service,
@@ -381,6 +387,8 @@ async def _drive(run: Run, root: BaseNode, result: HostRun) -> None:
             await run.memory_service.add_session_to_memory(session)
     finally:
         await runner.close()
+        if models is not None:
+            models.restore()
         if close := getattr(run.session_service, "close", None):  # of services over a database; the runner leaves it open
             await close()
     result.state = dict(result.state)
@@ -403,7 +411,7 @@ async def _consume(runner: Runner, run: Run, state_delta: dict[str, Any], result
     except Exception as error:
         if isinstance(error.__context__, DynamicNodeFailError):
             error.__context__ = None  # ADK's wrapper of this very error; a log would end with it, not with the cause
-        result.error = error
+        result.error = (run.models.error if run.models else None) or error
 
 
 def _fingerprint(value: Any) -> Any:

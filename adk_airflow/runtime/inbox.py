@@ -173,6 +173,11 @@ def read_back(workflow: Workflow, names: Sequence[str], exits: Mapping[str, str]
         text = reader(task)
         if text is not None:
             found[task] = Envelope.loads(text, task=task)
+            if (error := found[task].error) is not None:
+                raise EnvelopeError(
+                    f"workflow {workflow.name!r}: task {task!r} failed ({': '.join(error)}) and was marked as a success"
+                    " afterwards, so it has no output to hand on. Clear it, so that it runs again."
+                )
         else:
             todo[:0] = predecessors(workflow, name)
     return found

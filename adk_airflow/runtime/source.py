@@ -9,9 +9,9 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from adk_airflow.errors import WorkflowLoadError
+from adk_airflow.errors import AgentLoadError, WorkflowLoadError
 
 if TYPE_CHECKING:
     from google.adk.apps.app import App
@@ -26,7 +26,7 @@ class Source:
     """A workflow and the ADK App it runs in.
 
     Attributes:
-        workflow: The workflow, or one nested in it.
+        workflow: The workflow, or one nested in it; for ``AdkAgentOperator`` the agent in its place.
         app: The App.
         parents: For a nested workflow: the workflows around it, outermost first.
     """
@@ -67,28 +67,35 @@ def load(reference: str) -> Source:
                 f"the workflow of {key!r} is not known in this process: the DAG file that makes it has not run here"
             )
         return resolve(_registered[key], described_as=key)
-    return resolve(_import(reference), described_as=reference)
+    return resolve(import_object(reference), described_as=reference)
 
 
-def _import(reference: str) -> Any:
+def import_object(reference: str, *, what: str = "workflow", raises: type[Exception] = WorkflowLoadError) -> Any:
+    """What ``package.module:attribute`` names.
+
+    Args:
+        reference: The name.
+        what: What it should be, for the error.
+        raises: The error's class; raised when nothing is there or its module cannot be imported.
+    """
     module_name, separator, attribute = reference.partition(":")
     if not (module_name and separator and attribute):
-        raise WorkflowLoadError(
-            f"workflow {reference!r} is not of the form 'package.module:attribute', such as 'my_agents.router:root_agent'"
+        raise raises(
+            f"{what} {reference!r} is not of the form 'package.module:attribute', such as 'my_agents.router:root_agent'"
         )
     try:
         found: Any = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name and (module_name == error.name or module_name.startswith(error.name + ".")):
-            raise WorkflowLoadError(
-                f"workflow {reference!r}: there is no module {error.name!r}. Put it beside the DAG file or install it."
+            raise raises(
+                f"{what} {reference!r}: there is no module {error.name!r}. Put it beside the DAG file or install it."
             ) from error
-        raise WorkflowLoadError(f"workflow {reference!r} cannot be imported: {error}") from error
+        raise raises(f"{what} {reference!r} cannot be imported: {error}") from error
     except Exception as error:
-        raise WorkflowLoadError(f"workflow {reference!r} {_reason(error)}") from error
+        raise raises(f"{what} {reference!r} {_reason(error)}") from error
     for name in attribute.split("."):
         if not hasattr(found, name):
-            raise WorkflowLoadError(f"workflow {reference!r}: {module_name} has no attribute {attribute!r}")
+            raise raises(f"{what} {reference!r}: {module_name} has no attribute {attribute!r}")
         found = getattr(found, name)
     return found
 
@@ -123,6 +130,41 @@ def resolve(source: Any, *, described_as: str) -> Source:
         # As the Runner does for a bare workflow: its name need not be a valid App name.
         app = App.model_construct(name=root.name, root_agent=root, plugins=[])
     return Source(root, app)
+
+
+def load_agent(agent: Any, *, app_name: str) -> Source:
+    """The agent that a reference names, or that was given as an object, in place of a workflow.
+
+    Args:
+        agent: ``package.module:attribute``, or the object: an agent, an App around one, or a function that returns either.
+        app_name: The App's name where there is no App.
+
+    Raises:
+        AgentLoadError: Nothing is there, google-adk refuses it, or it is no agent; says which and why.
+    """
+    from google.adk.agents.base_agent import BaseAgent
+    from google.adk.apps.app import App
+    from google.adk.workflow import BaseNode
+
+    described_as = agent if isinstance(agent, str) else getattr(agent, "name", agent)
+    if isinstance(agent, str):
+        agent = import_object(agent, what="agent", raises=AgentLoadError)
+    if callable(agent) and not isinstance(agent, (BaseNode, App, type)):
+        try:
+            agent = agent()
+        except Exception as error:
+            raise AgentLoadError(f"agent {described_as!r} {_reason(error)}") from error
+    root: Any = agent.root_agent if isinstance(agent, App) else agent
+    if not isinstance(root, BaseAgent):
+        what = f"{type(root).__name__} {getattr(root, 'name', '')!r}" if isinstance(root, BaseNode) else type(root).__name__
+        advice = (
+            "Use AdkDag, AdkTaskGroup or AdkWorkflowOperator for it."
+            if isinstance(root, BaseNode)
+            else "Give a google.adk agent, an App whose root_agent is one, or 'package.module:attribute'."
+        )
+        raise AgentLoadError(f"agent {described_as!r} is no agent but a {what}. {advice}")
+    app = agent if isinstance(agent, App) else App.model_construct(name=app_name, root_agent=root, plugins=[])
+    return Source(cast("Workflow", root), app)
 
 
 def _reason(error: Exception) -> str:

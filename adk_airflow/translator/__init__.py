@@ -13,13 +13,20 @@ from adk_airflow.translator.plan import Plan
 __all__ = ["Plan", "plan_workflow"]
 
 
-def plan_workflow(source: Any, *, mode: str = "tasks", nodes: dict[str, dict[str, Any]] | None = None) -> Plan:
+def plan_workflow(
+    source: Any,
+    *,
+    mode: str = "tasks",
+    nodes: dict[str, dict[str, Any]] | None = None,
+    llm_conn_id: str | None = None,
+) -> Plan:
     """Plans what a workflow becomes in Airflow, without making any Airflow object.
 
     Args:
         source: A Workflow, an App, a function that returns one, or ``"package.module:attribute"``.
         mode: ``"tasks"`` (a task per node) or ``"embedded"`` (the whole workflow in one task).
         nodes: Per-node arguments, as for ``AdkDag``.
+        llm_conn_id: As for ``AdkDag``.
 
     Raises:
         WorkflowLoadError: There is no such workflow or google-adk refuses it.
@@ -31,4 +38,4 @@ def plan_workflow(source: Any, *, mode: str = "tasks", nodes: dict[str, dict[str
     from adk_airflow.translator.rules import make_plan
 
     found = sources.load(source) if isinstance(source, str) else sources.resolve(source, described_as="workflow")
-    return make_plan(read_graph(found), mode=mode, nodes=nodes or {})
+    return make_plan(read_graph(found), mode=mode, nodes=nodes or {}, llm_conn_id=llm_conn_id)

@@ -106,6 +106,7 @@ def read_graph(source: Source) -> Graph:
 
 def _read_workflow(workflow: Workflow, plugins: tuple[str, ...] = ()) -> Graph:
     assert workflow.graph is not None
+    _refuse_model_side_tools(workflow)
     return Graph(
         workflow=workflow.name,
         description=workflow.description,
@@ -116,6 +117,22 @@ def _read_workflow(workflow: Workflow, plugins: tuple[str, ...] = ()) -> Graph:
         own_run=_own_run(workflow),
         plugins=plugins,
     )
+
+
+def _refuse_model_side_tools(workflow: Workflow) -> None:
+    """Refuses what would only fail when its task runs.
+
+    Raises:
+        UnsupportedToolError: A node is a tool that works only inside a model call.
+    """
+    from adk_airflow.runtime.adk_graph import parallel_worker_of
+    from adk_airflow.runtime.tool_node import refuse_model_side
+
+    assert workflow.graph is not None
+    for node in workflow.graph.nodes:
+        worker = parallel_worker_of(node)
+        inner = node if worker is None else worker._node
+        refuse_model_side(getattr(inner, "tool", None), f"workflow {workflow.name!r}, node {node.name!r}")
 
 
 def _own_run(workflow: Workflow) -> str:

@@ -53,6 +53,8 @@ def _problem(graph: Graph, node: Node, arguments: Any) -> str:
         value = arguments.get(key)
         if value is not None and (type(value) is not int or value < 1):
             return f"{key} {value!r} is not a whole number of 1 or more"
+    if not isinstance(arguments.get("llm_conn_id", ""), str):
+        return f"llm_conn_id {arguments['llm_conn_id']!r} is not the id of a connection"
     if "max_iterations" in arguments:
         part = next(part for part in find_parts(graph) if node.name in part)
         if not is_loop(graph, part):
@@ -69,8 +71,8 @@ def of_part(graph: Graph, part: Collection[str], nodes: Mapping[str, Mapping[str
     found: dict[str, Any] = {}
     for name in part:
         for key, value in nodes.get(name, {}).items():
-            if key == "mode":
-                continue
+            if key == "mode" or (key == "llm_conn_id" and len(part) > 1):
+                continue  # see connections()
             if key == "max_iterations":
                 found.setdefault(key, {})[name] = value
             elif key in found and found[key] != value:
@@ -81,3 +83,25 @@ def of_part(graph: Graph, part: Collection[str], nodes: Mapping[str, Mapping[str
             else:
                 found[key] = value
     return found
+
+
+def connections(nodes: Mapping[str, Mapping[str, Any]], paths: Collection[str], default: str | None) -> dict[str, Any]:
+    """The ``llm_conn_id`` of a task that runs several agents; nothing when there is none.
+
+    Args:
+        nodes: What the user gave, by path.
+        paths: The nodes that run in the task, with all that is inside them. Empty: all nodes.
+        default: For every node that is given none.
+
+    Returns:
+        One id where all have the same, else a dict by path with ``""`` for what has none of its own.
+    """
+    found = {"": default} if default else {}
+    for path, arguments in nodes.items():
+        if "llm_conn_id" in arguments and (not paths or any(path == own or path.startswith(f"{own}/") for own in paths)):
+            found[path] = arguments["llm_conn_id"]
+    if paths and all(path in found for path in paths):
+        found.pop("", None)
+    if not found:
+        return {}
+    return {"llm_conn_id": next(iter(found.values())) if len(found) == 1 and (len(paths) == 1 or "" in found) else found}

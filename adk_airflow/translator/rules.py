@@ -18,7 +18,7 @@ _ENDS = {"worker": ("items", "collect"), "nested": ("input", "output")}
 MODES = ("tasks", "embedded")
 
 
-def make_plan(graph: Graph, *, mode: str, nodes: Mapping[str, Mapping[str, Any]]) -> Plan:
+def make_plan(graph: Graph, *, mode: str, nodes: Mapping[str, Mapping[str, Any]], llm_conn_id: str | None = None) -> Plan:
     """Decides what the workflow becomes.
 
     Args:
@@ -27,23 +27,24 @@ def make_plan(graph: Graph, *, mode: str, nodes: Mapping[str, Mapping[str, Any]]
         nodes: Per node, by name or path (``inner/a``): operator arguments; ``mode="embedded"`` to run the node together
             with its embedded neighbours in one task; for a parallel worker also ``mode="mapped"`` and ``batch_size`` (items a
             mapped task runs, at least 1); for a node of a loop ``max_iterations``.
+        llm_conn_id: For every node that is given none.
     """
     if mode not in MODES:
         raise NodeOverrideError(f"workflow {graph.workflow!r}: mode {mode!r} is none of {', '.join(MODES)}")
     overrides.check(graph, nodes)
     if mode == "embedded":
-        if nodes:
+        if wrong := [path for path, arguments in nodes.items() if set(arguments) - {"llm_conn_id"}]:
             raise NodeOverrideError(
                 f"workflow {graph.workflow!r}: mode='embedded' runs all nodes in one task, so there is nothing for nodes= to"
-                f" change ({', '.join(nodes)}). Use default_args."
+                f" change ({', '.join(wrong)}). Use default_args."
             )
-        return _embedded(graph)
+        return _embedded(graph, overrides.connections(nodes, (), llm_conn_id))
     if graph.own_run:
         raise UnsupportedWorkflowError(
             f"workflow {graph.workflow!r} {graph.own_run}, so it can only run as a whole. Use mode='embedded'."
         )
     making = _Making(nodes)
-    making.add_workflow(graph, (), {})
+    making.add_workflow(graph, (), {"llm_conn_id": llm_conn_id} if llm_conn_id else {})
     result = _add_result(graph, making)
     return Plan(
         workflow=graph.workflow,
@@ -90,6 +91,9 @@ class _Making:
         for part, task_id, kind in zip(parts, ids, kinds, strict=True):
             arguments = overrides.of_part(graph, part, given)
             members = [by_name[name] for name in part]
+            if kind == "part":
+                paths = [path_of(scope, name) for name in part]
+                arguments |= overrides.connections(self.nodes, paths, defaults.get("llm_conn_id"))
             if kind == "worker":
                 self.tasks += _worker_tasks(graph, members[0], task_id, self._upstream(graph, part, scope), scope, arguments)
             elif kind == "nested":
@@ -168,7 +172,7 @@ def why_whole(graph: Graph, node: Node) -> str:
     return "may run several times" if may_repeat(graph, node.name) else ""
 
 
-def _embedded(graph: Graph) -> Plan:
+def _embedded(graph: Graph, arguments: dict[str, Any]) -> Plan:
     name = graph.workflow
     task = PlannedTask(
         task_id=name,
@@ -176,6 +180,7 @@ def _embedded(graph: Graph) -> Plan:
         kind="workflow",
         node_kind="workflow",
         starts=True,
+        arguments=arguments,
         why="mode='embedded': ADK's own engine runs the whole workflow in this task",
         description=graph.description,
     )

@@ -180,3 +180,23 @@ def test_importing_it_imports_no_adk(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "[]"
+
+
+def test_an_agents_session_can_be_kept(
+    folder: Any, gemini: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("AIRFLOW__ADK_AIRFLOW__SESSION_SERVICE_URI", f"sqlite:///{tmp_path}/sessions.db")
+    chat = folder.project("chat", agent__py=CHAT).name
+    server = gemini(lambda request: f"You said {len(request.contents)} things, {request.last_text} last.")
+    dag = folder.bag(f"""
+        dags = load_agents("agents/", params={{"who": "anna"}}, agents={{"{chat}": {{"session_id": "{{{{ params.who }}}}"}}}})
+    """).dags[chat]
+
+    assert run_dag(dag, conf={"input": "one"}).outputs == {"clerk": ["You said 1 things, one last."]}
+    assert run_dag(dag, conf={"input": "two"}).outputs == {"clerk": ["You said 3 things, two last."]}
+    assert run_dag(dag, conf={"input": "three", "who": "bert"}).outputs == {"clerk": ["You said 1 things, three last."]}
+    assert [part["text"] for content in server.requests[1].contents for part in content["parts"]] == [
+        "one",
+        "You said 1 things, one last.",
+        "two",
+    ]

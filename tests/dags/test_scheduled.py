@@ -86,6 +86,24 @@ def test_a_run_that_is_cleared_and_takes_another_course_forgets_the_first(
     assert (states["accept"], states["flag_weak_answers"]) == ("success", "skipped")
 
 
+def test_a_failed_task_that_is_marked_as_a_success_does_not_end_the_run_in_silence(
+    airflow: StandaloneAirflow, conf: dict[str, object]
+) -> None:
+    given = {**conf, "questions": [], "questions_file": "absent.yaml"}
+    run_id = airflow.client.trigger(DAG_ID, conf=given)["dag_run_id"]
+    assert watch_run(airflow.client, DAG_ID, run_id, timeout=240, check=airflow.check).state == "failed"
+
+    path = f"/dags/{DAG_ID}/dagRuns/{run_id}/taskInstances/load_questions"
+    airflow.client.request("PATCH", path, json={"new_state": "success"})
+
+    view = watch_run(airflow.client, DAG_ID, run_id, timeout=240, check=airflow.check)
+    states = {task.task_id: task.text for task in view.tasks}
+    assert (view.state, states["load_questions"], states["ready"]) == ("failed", "success", "failed")
+    log = "\n".join(airflow.client.log(DAG_ID, run_id, "ready", try_number=1))
+    assert "task 'load_questions' failed (" in log
+    assert "was marked as a success afterwards, so it has no output to hand on. Clear it" in log
+
+
 def test_a_param_of_the_wrong_type_is_refused_when_a_run_is_triggered(airflow: StandaloneAirflow) -> None:
     with pytest.raises(AirflowApiError, match="five"):
         airflow.client.trigger(DAG_ID, conf={"top_k": "five"})

@@ -1,0 +1,91 @@
+"""An ADK tool as one Airflow task, without a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from adk_airflow.operators.base import AdkOperator, whole
+from adk_airflow.operators.given import HidingPartial, hide, shown
+
+if TYPE_CHECKING:
+    from adk_airflow.runtime.source import Source
+
+
+class AdkToolOperator(AdkOperator):
+    """Calls an ADK tool once, as ``as_node`` does in a graph, and returns what the tool returns.
+
+    Args:
+        tool: ``"package.module:attribute"`` of a tool or a function, imported in the task only; or such an object.
+        toolset: Instead of a tool: a toolset, given in the same ways, or a function that makes it. It is opened in the task and
+            closed when the task ends, however it ends.
+        tool_name: Which of the toolset's tools; with the toolset's prefix if it has one.
+        arguments: The tool's arguments: a dict, or text that is a JSON object. Templated. A required parameter that is
+            missing is read from the session state.
+        state: The initial session state. None: the run's params. Templated.
+
+    Raises:
+        ToolLoadError: In the task: there is no such tool.
+        UnsupportedToolError: In the task: the tool works only inside a model call.
+        ToolInputError: In the task: the arguments are no map.
+    """
+
+    template_fields: Sequence[str] = ("arguments", *(field for field in AdkOperator.template_fields if field != "input"))
+    template_fields_renderers = {"arguments": "json"}
+    custom_operator_name = "ADK tool"
+    adk_objects = ("tool", "toolset")
+    partial = HidingPartial()
+
+    def __init__(
+        self,
+        *,
+        tool: Any = None,
+        toolset: Any = None,
+        tool_name: str | None = None,
+        arguments: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        task_id = kwargs["task_id"]
+        if (tool is None) == (toolset is None):
+            raise TypeError(
+                f"AdkToolOperator {task_id!r} takes either a tool, or a toolset and the tool_name of one of its tools"
+            )
+        if (toolset is None) != (tool_name is None):
+            raise TypeError(f"AdkToolOperator {task_id!r}: toolset and tool_name belong together")
+        super().__init__(workflow="", node=tool_name or task_id, starts=True, **kwargs)
+        self.tool = hide(tool)
+        self.toolset = hide(toolset)
+        self.tool_name = tool_name
+        self.arguments = arguments
+
+    def given_input(self, context: Mapping[str, Any]) -> Any:
+        """The arguments."""
+        return whole(self.arguments)
+
+    def where(self, workflow: str) -> str:
+        """How errors and log lines name what runs in this task."""
+        return f"tool {self.node!r}"
+
+    def load(self) -> Source:
+        """Imports the tool or toolset, and google-adk with it; gives the workflow of the one step that runs it."""
+        from adk_airflow.runtime import tool_host
+
+        if self.toolset is not None:
+            step = tool_host.toolset_step(shown(self.toolset), str(self.tool_name))
+        else:
+            step = tool_host.tool_step(shown(self.tool))
+        return tool_host.source_of(step, app_name=self.dag_id)
+
+    def execute(self, context: Any) -> Any:
+        """Returns the tool's plain result; XCom ``adk`` holds the envelope."""
+        from adk_airflow.runtime import tool_host
+        from adk_airflow.runtime.inbox import merge
+
+        source = self.load()
+        self.node = tool_host.tool_name(source)
+        start = self.start(context)
+        assert start is not None
+        inbox = merge([], start)
+        run = self.make_run(context, source, inbox)
+        result = self.await_adk(tool_host.run_step(run, start.input))
+        return self.plain_output(self.leave(context, source, inbox, result))
