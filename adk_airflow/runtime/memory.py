@@ -86,7 +86,7 @@ class ObjectStorageMemoryService(BaseMemoryService):
         """At most ten of the events of this app and user that share words with the query, the best first."""
         sessions = await asyncio.to_thread(self._sessions, app_name, user_id)
         matcher = InMemoryMemoryService()  # type: ignore[no-untyped-call, unused-ignore]
-        rows = {}
+        rows: dict[str, _Row] = {}
         for number, session in enumerate(_once(sessions)):
             rows |= {row["id"]: row for row in session}
             events = [_light(row) for row in session]
