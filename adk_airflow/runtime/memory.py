@@ -93,7 +93,7 @@ class ObjectStorageMemoryService(BaseMemoryService):
             await matcher.add_events_to_memory(app_name=app_name, user_id=user_id, events=events, session_id=str(number))
         found = await matcher.search_memory(app_name=app_name, user_id=user_id, query=query)
         for memory in found.memories:
-            memory.content = types.Content.model_validate(rows[memory.id]["content"])
+            memory.content = types.Content.model_validate(rows[str(memory.id)]["content"])
         return found
 
     def _add(self, key: tuple[str, str, str], events: Iterable[Event], *, replace: bool) -> None:
