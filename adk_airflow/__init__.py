@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from adk_airflow.agents_folder import load_agents
     from adk_airflow.dag import AdkDag, AdkTaskGroup
     from adk_airflow.operators.agent import AdkAgentOperator
     from adk_airflow.operators.tool import AdkToolOperator
@@ -27,6 +28,7 @@ __all__ = [
     "Plan",
     "__version__",
     "as_node",
+    "load_agents",
     "plan_workflow",
 ]
 
@@ -38,6 +40,7 @@ _HOME = {
     "AdkWorkflowOperator": "adk_airflow.operators.workflow",
     "Plan": "adk_airflow.translator",
     "as_node": "adk_airflow.runtime.tool_node",
+    "load_agents": "adk_airflow.agents_folder",
     "plan_workflow": "adk_airflow.translator",
 }
 

@@ -35,6 +35,7 @@ class AdkDag(DAG):
             also ``mode`` (``"mapped"`` or ``"embedded"``) and ``batch_size`` (items per mapped task).
         llm_conn_id: Airflow connection whose credentials the workflow's agents use; in ``nodes`` per node. See
             ``docs/connections.md``.
+        session_id: With ``mode="embedded"``: an ADK session that outlives the run, templated; see ``docs/services.md``.
         **kwargs: Every argument of ``airflow.sdk.DAG``.
 
     Attributes:
@@ -54,6 +55,7 @@ class AdkDag(DAG):
         mode: str = "tasks",
         nodes: Mapping[str, Mapping[str, Any]] | None = None,
         llm_conn_id: str | None = None,
+        session_id: str | None = None,
         **kwargs: Any,
     ) -> None:
         found = _load(workflow)
@@ -69,8 +71,10 @@ class AdkDag(DAG):
         kwargs.setdefault("doc_md", describe(plan))
         super().__init__(dag_id, params=params, **kwargs)
         self.plan = plan
+        registers, self.auto_register = self.auto_register, False
         with self:
-            built = build(plan, _reference(workflow, dag_id))
+            built = build(plan, _reference(workflow, dag_id), start=_kept_session(plan, session_id))
+            self.auto_register = registers  # Airflow looks at it at the end of this block; half a DAG is none
         self.add_result(built.result.output)
 
 
@@ -85,6 +89,7 @@ class AdkTaskGroup(TaskGroup):
         mode: As for ``AdkDag``.
         nodes: As for ``AdkDag``.
         llm_conn_id: As for ``AdkDag``.
+        session_id: As for ``AdkDag``.
         **kwargs: Every argument of ``airflow.sdk.TaskGroup``.
 
     Attributes:
@@ -102,6 +107,7 @@ class AdkTaskGroup(TaskGroup):
         mode: str = "tasks",
         nodes: Mapping[str, Mapping[str, Any]] | None = None,
         llm_conn_id: str | None = None,
+        session_id: str | None = None,
         **kwargs: Any,
     ) -> None:
         found = _load(workflow)
@@ -114,7 +120,7 @@ class AdkTaskGroup(TaskGroup):
         full_id = str(self.group_id)
         with self:
             reference = _reference(workflow, f"{self.dag.dag_id}/{full_id}")
-            start = {"input": input, "state": state or {}}
+            start = {"input": input, "state": state or {}, **_kept_session(plan, session_id)}
             built = build(plan, reference, prefix=f"{full_id}." if self.prefix_group_id else "", start=start)
         self.output = built.result.output
 
@@ -138,6 +144,22 @@ def _check_group(name: str, plan: Plan, group: TaskGroup) -> None:
                 " Use mode='embedded': one task, which can be mapped."
             )
         around = around.parent_group
+
+
+def _kept_session(plan: Plan, session_id: str | None) -> dict[str, Any]:
+    """The operator arguments for it.
+
+    Raises:
+        UnsupportedWorkflowError: The workflow's nodes are tasks of their own.
+    """
+    if session_id is None:
+        return {}
+    if plan.mode != "embedded":
+        raise UnsupportedWorkflowError(
+            f"workflow {plan.workflow!r}: session_id needs mode='embedded'. Between tasks the state travels in XComs, and no"
+            " session holds the run as a whole."
+        )
+    return {"session_id": session_id}
 
 
 def describe(plan: Plan) -> str:

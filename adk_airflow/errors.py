@@ -60,3 +60,11 @@ class LoopLimitError(AdkAirflowError):
 
 class HumanInputNotSupportedError(AdkAirflowError):
     """A node asked a person for input, confirmation or credentials while it ran as an Airflow task."""
+
+
+class ServiceConfigurationError(AdkAirflowError):
+    """The settings of ``[adk_airflow]`` name no session, memory or artifact service that there is."""
+
+
+class AgentsFolderError(AdkAirflowError):
+    """``load_agents`` was given no folder of ADK projects, or one of the projects in it cannot become a DAG."""

@@ -28,8 +28,9 @@ def get_provider_info() -> dict[str, Any]:
                         "default": "",
                     },
                     "memory_service_uri": {
-                        "description": "The ADK memory service that agents search, as a URI that ADK knows, such as"
-                        " agentengine://... or one of your own registration. Empty: none.",
+                        "description": "The memory that agents search: a URI of google-adk (agentengine://, rag://, sqlite://,"
+                        " or a scheme of your own registration), or a place of Airflow's object storage for files."
+                        " Empty: the folder adk_memory in AIRFLOW_HOME.",
                         "version_added": "0.1.0",
                         "type": "string",
                         "example": "agentengine://1234567890",
@@ -41,6 +42,39 @@ def get_provider_info() -> dict[str, Any]:
                         "version_added": "0.1.0",
                         "type": "string",
                         "example": "google_genai_default",
+                        "default": "",
+                    },
+                    "memory_conn_id": {
+                        "description": "Airflow connection for memory_service_uri where that is a place for files; without"
+                        " memory_service_uri, one whose type an installed provider makes a memory of.",
+                        "version_added": "0.1.0",
+                        "type": "string",
+                        "example": "google_genai_default",
+                        "default": "",
+                    },
+                    "remember_runs": {
+                        "description": "Whether each task that ends well adds what was said in it to the memory, without a"
+                        " callback of the agent's own.",
+                        "version_added": "0.1.0",
+                        "type": "boolean",
+                        "example": "True",
+                        "default": "False",
+                    },
+                    "session_service_uri": {
+                        "description": "Where ADK sessions with a session_id are kept between runs: a URI of google-adk, such"
+                        " as sqlite:////data/adk/sessions.db, postgresql+asyncpg://... or agentengine://...",
+                        "version_added": "0.1.0",
+                        "type": "string",
+                        "sensitive": True,
+                        "example": "sqlite:////data/adk/sessions.db",
+                        "default": "",
+                    },
+                    "session_conn_id": {
+                        "description": "Instead of session_service_uri: an Airflow connection of type postgres or mysql, or"
+                        " one whose type an installed provider makes a session service of.",
+                        "version_added": "0.1.0",
+                        "type": "string",
+                        "example": "adk_sessions",
                         "default": "",
                     },
                     "artifacts_conn_id": {

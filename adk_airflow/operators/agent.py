@@ -23,6 +23,8 @@ class AdkAgentOperator(AdkOperator):
         input: Instead of a prompt: data, or a pydantic model. It reaches the agent as JSON text, validated by its
             ``input_schema`` if it has one. Templated. Without either: the run's ``params["input"]``.
         state: The initial session state. None: the run's other params. Templated.
+        session_id: An ADK session kept by ``[adk_airflow] session_service_uri``: a later run that gives the same id goes
+            on in it. Templated. Empty: a session of the run's own.
 
     Raises:
         AgentLoadError: In the task: there is no such agent.
@@ -30,12 +32,14 @@ class AdkAgentOperator(AdkOperator):
         HumanInputNotSupportedError: In the task: the agent asks a person.
     """
 
-    template_fields: Sequence[str] = ("prompt", *AdkOperator.template_fields)
+    template_fields: Sequence[str] = ("prompt", *AdkOperator.template_fields, "session_id")
     custom_operator_name = "ADK agent"
     adk_objects = ("agent",)
     partial = HidingPartial()
 
-    def __init__(self, *, agent: Any, prompt: Any = None, input: Any = None, **kwargs: Any) -> None:
+    def __init__(
+        self, *, agent: Any, prompt: Any = None, input: Any = None, session_id: str | None = None, **kwargs: Any
+    ) -> None:
         if prompt is not None and input is not None:
             raise TypeError(f"AdkAgentOperator {kwargs.get('task_id')!r} takes a prompt or an input, not both")
         if hasattr(input, "model_dump"):
@@ -44,6 +48,7 @@ class AdkAgentOperator(AdkOperator):
         self.agent = hide(agent)
         self._has_prompt = prompt is not None
         self.prompt = prompt
+        self.session_id = session_id
 
     def load(self) -> Source:
         """Imports the agent, and google-adk with it."""
@@ -70,6 +75,6 @@ class AdkAgentOperator(AdkOperator):
         if not self._has_prompt:
             start = agent_host.validated(agent, start)
         inbox = merge([], start)
-        run = self.make_run(context, source, inbox)
+        run = self.make_run(context, source, inbox, self.session_id or "")
         result = self.await_adk(agent_host.run_agent(run, agent))
         return self.plain_output(self.leave(context, source, inbox, result))

@@ -101,10 +101,26 @@ class AdkOperator(BaseOperator):
         """How errors and log lines name what runs in this task."""
         return f"workflow {workflow!r}, node {self.node!r}"
 
-    def make_run(self, context: Mapping[str, Any], source: Source, inbox: Inbox) -> Run:
-        """The ADK side of this Airflow run; its session id is the run's id."""
+    def make_run(self, context: Mapping[str, Any], source: Source, inbox: Inbox, session_id: str = "") -> Run:
+        """The ADK side of this Airflow run.
+
+        Args:
+            context: The task's context.
+            source: The workflow.
+            inbox: What it was given.
+            session_id: An ADK session that outlives the run. Empty: one of the run's own, named like it.
+
+        Raises:
+            ServiceConfigurationError: A service that the settings name is not there.
+        """
+        from adk_airflow.runtime import services
         from adk_airflow.runtime.host import Parent, Run, Trigger
-        from adk_airflow.runtime.services import default_artifact_service, default_memory_service
+
+        run_id, writer = str(context["run_id"]), self._writer(context)
+        sessions = None
+        if session_id:
+            writer = f"{run_id}.{writer}"
+            sessions = services.durable_session_service(session_id, self.where(source.workflow.name))
 
         scopes = [inbox.scopes["/".join(self.scope[: at + 1])] for at in range(len(self.scope))]
         return Run(
@@ -114,11 +130,13 @@ class AdkOperator(BaseOperator):
                 for workflow, (branch, sub_branch) in zip(source.parents, scopes, strict=True)
             ),
             workflow=source.workflow,
-            session_id=str(context["run_id"]),
+            session_id=session_id or run_id,
             message=inbox.message,
             state=inbox.plain_state(),
-            artifact_service=default_artifact_service(),
-            memory_service=default_memory_service(),
+            artifact_service=services.default_artifact_service(),
+            memory_service=services.default_memory_service(writer),
+            session_service=sessions,
+            remember=services.remember_runs(),
             on_event=self._log_event,
             models=self.read_models(self.where(source.workflow.name)),
         )

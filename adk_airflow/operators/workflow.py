@@ -19,17 +19,21 @@ class AdkWorkflowOperator(AdkOperator):
         workflow: ``"package.module:attribute"`` of a Workflow or App.
         input: The user's input: text or JSON data. None: the run's ``params["input"]``. Templated.
         state: The initial session state. None: the run's other params. Templated.
+        session_id: An ADK session kept by ``[adk_airflow] session_service_uri``: a later run that gives the same id goes
+            on in it. Templated. Empty: a session of the run's own.
     """
 
+    template_fields: Sequence[str] = (*AdkOperator.template_fields, "session_id")
     custom_operator_name = "ADK workflow"
 
-    def __init__(self, *, workflow: str, node: str = "", **kwargs: Any) -> None:
+    def __init__(self, *, workflow: str, node: str = "", session_id: str | None = None, **kwargs: Any) -> None:
         if not isinstance(workflow, str):
             raise WorkflowLoadError(
                 f"AdkWorkflowOperator takes 'package.module:attribute', not a {type(workflow).__name__}."
                 " For a workflow that is an object use AdkTaskGroup(workflow, mode='embedded')."
             )
         super().__init__(workflow=workflow, node=node or kwargs.get("task_id", ""), starts=True, **kwargs)
+        self.session_id = session_id
 
     def execute(self, context: Any) -> Any:
         """Returns the workflow's plain output; XCom ``adk`` holds the envelope."""
@@ -41,7 +45,7 @@ class AdkWorkflowOperator(AdkOperator):
         start = self.start(context)
         assert start is not None
         inbox = merge([], start)
-        result = self.await_shown(context, self.make_run(context, source, inbox), host.run_workflow)
+        result = self.await_shown(context, self.make_run(context, source, inbox, self.session_id or ""), host.run_workflow)
         return self.plain_output(self.leave(context, source, inbox, result))
 
 

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from google.adk.artifacts.base_artifact_service import BaseArtifactService
     from google.adk.events.event import Event
     from google.adk.memory.base_memory_service import BaseMemoryService
+    from google.adk.sessions.base_session_service import BaseSessionService
+    from google.adk.sessions.session import Session
     from google.genai import types
 
     from adk_airflow.runtime.models import ModelConnections
@@ -121,11 +123,13 @@ class Run:
         app: The ADK App: its name, plugins and configs.
         workflow: The workflow that is being run, or the nested one of which a part is run.
         parents: For a nested workflow: the workflows around it, outermost first.
-        session_id: Id of the ADK session; the same for all tasks of one Airflow run.
+        session_id: Id of the ADK session; the same for all tasks of one Airflow run, unless it is a kept one.
         message: The user message that started the run.
         state: The session state that the node finds.
         artifact_service: Where artifacts go.
         memory_service: What agents remember of other sessions, or None.
+        session_service: Keeps the session, and may have it from an earlier run. None: it ends with the task.
+        remember: Adds what was said in the session to the memory when the run ends well.
         on_event: Called with every ADK event as it happens.
         models: The connections that agents get their models from, or None.
     """
@@ -137,6 +141,8 @@ class Run:
     state: dict[str, Any]
     artifact_service: BaseArtifactService | None = None
     memory_service: BaseMemoryService | None = None
+    session_service: BaseSessionService | None = None
+    remember: bool = False
     on_event: Callable[[Event], None] | None = None
     parents: tuple[Parent, ...] = ()
     models: ModelConnections | None = None
@@ -352,9 +358,16 @@ def _restore_temp_state(ctx: Context, given: dict[str, Any]) -> None:
 
 async def drive(run: Run, root: BaseNode, result: HostRun) -> None:
     """Runs ``root`` under a normal ADK Runner and notes what it wrote and how it ended."""
-    app_name, models = run.app.name, run.models
-    sessions = InMemorySessionService()  # type: ignore[no-untyped-call, unused-ignore]
-    await sessions.create_session(app_name=app_name, user_id=USER_ID, session_id=run.session_id, state=copy.deepcopy(run.state))
+    models = run.models
+    sessions = run.session_service or InMemorySessionService()  # type: ignore[no-untyped-call, unused-ignore]
+
+    async def stored() -> Session | None:
+        return await sessions.get_session(app_name=run.app.name, user_id=USER_ID, session_id=run.session_id)
+
+    given = copy.deepcopy(run.state)
+    if run.session_service is None or await stored() is None:
+        await sessions.create_session(app_name=run.app.name, user_id=USER_ID, session_id=run.session_id, state=given)
+        given = {}
     runner = Runner(
         app=run.app.model_copy(update={"root_agent": root, "plugins": [*([models] if models else []), *run.app.plugins]}),
         session_service=sessions,
@@ -363,7 +376,32 @@ async def drive(run: Run, root: BaseNode, result: HostRun) -> None:
     )
     before = {key: _fingerprint(value) for key, value in run.state.items()}
     try:
-        events = runner.run_async(user_id=USER_ID, session_id=run.session_id, new_message=run.message)
+        await _consume(runner, run, given, result)
+        session = await stored()
+        if session is not None and (result.error is not None or not isinstance(root, Workflow)):
+            # ADK keeps of a failed run what an event carried; what a cancelled branch set after its last event is gone.
+            # An agent's run is as its session was stored.
+            temp = {key: value for key, value in result.state.items() if key.startswith("temp:")}
+            result.state = {**session.state, **temp}
+        if session is not None and result.error is None and run.remember and run.memory_service is not None:
+            await run.memory_service.add_session_to_memory(session)
+    finally:
+        await runner.close()
+        if models is not None:
+            models.restore()
+        if close := getattr(run.session_service, "close", None):  # of services over a database; the runner leaves it open
+            await close()
+    result.state = dict(result.state)
+    result.written &= result.state.keys()
+    result.written |= {k for k, value in result.state.items() if before.get(k) != _fingerprint(value)}
+
+
+async def _consume(runner: Runner, run: Run, state_delta: dict[str, Any], result: HostRun) -> None:
+    """Lets the runner work until it ends, and notes what it wrote and what it failed with."""
+    try:
+        events = runner.run_async(
+            user_id=USER_ID, session_id=run.session_id, new_message=run.message, state_delta=state_delta or None
+        )
         async with contextlib.aclosing(events) as stream:
             async for event in stream:
                 if event.actions:
@@ -373,21 +411,7 @@ async def drive(run: Run, root: BaseNode, result: HostRun) -> None:
     except Exception as error:
         if isinstance(error.__context__, DynamicNodeFailError):
             error.__context__ = None  # ADK's wrapper of this very error; a log would end with it, not with the cause
-        result.error = (models.error if models else None) or error
-    finally:
-        await runner.close()
-        if models is not None:
-            models.restore()
-    result.state = dict(result.state)
-    if result.error is not None or not isinstance(root, Workflow):
-        # ADK keeps of a failed run what an event carried; what a cancelled branch set after its last event is gone.
-        # An agent's run is as its session was stored.
-        stored = await sessions.get_session(app_name=app_name, user_id=USER_ID, session_id=run.session_id)
-        assert stored is not None
-        temp = {key: value for key, value in result.state.items() if key.startswith("temp:")}
-        result.state = {**stored.state, **temp}
-    result.written &= result.state.keys()
-    result.written |= {k for k, value in result.state.items() if before.get(k) != _fingerprint(value)}
+        result.error = (run.models.error if run.models else None) or error
 
 
 def _fingerprint(value: Any) -> Any:

@@ -1,29 +1,30 @@
-"""The artifact service of a run: ADK artifacts as files below any URI that Airflow's object storage knows.
+"""Which ADK services a task uses: as the ``[adk_airflow]`` settings say, by URI or by Airflow connection.
 
-Layout, with every name percent-encoded so that run ids and slashes are safe::
-
-    <uri>/<app>/<user>/<session or "user">/<artifact>/<version>/<artifact>      the bytes or the text
-    <uri>/<app>/<user>/<session or "user">/<artifact>/<version>/adk.json        kind, MIME type, custom metadata
+All of them are made before the task's event loop runs: reading a connection on the loop can hang. No error names a URI whole,
+since it may hold a password.
 """
 
 from __future__ import annotations
 
-import asyncio
-import json
-import posixpath
+import os
+from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, unquote
+from urllib.parse import unquote, urlsplit
 
-from google.adk.artifacts.base_artifact_service import ArtifactVersion, BaseArtifactService, ensure_part
-from google.adk.errors.input_validation_error import InputValidationError
-from google.genai import types
+from adk_airflow.errors import ServiceConfigurationError
 
 if TYPE_CHECKING:
-    from airflow.sdk import ObjectStoragePath
+    from airflow.sdk import Connection
     from google.adk.memory.base_memory_service import BaseMemoryService
+    from google.adk.sessions.base_session_service import BaseSessionService
 
-_META = "adk.json"
-_USER = "user:"
+    from adk_airflow.runtime.artifacts import ObjectStorageArtifactService
+
+MEMORY_GROUP = "adk_airflow.memory"
+SESSION_GROUP = "adk_airflow.sessions"
+
+# How SQLAlchemy calls the databases that ADK's DatabaseSessionService has an asynchronous driver for.
+_DATABASES = {"postgres": "postgresql+asyncpg", "mysql": "mysql+aiomysql"}
 
 
 def default_artifact_service() -> ObjectStorageArtifactService:
@@ -31,224 +32,189 @@ def default_artifact_service() -> ObjectStorageArtifactService:
 
     ``[adk_airflow] artifacts_conn_id`` names the Airflow connection for it, where the URI needs one.
     """
-    import os
+    from adk_airflow.runtime.artifacts import ObjectStorageArtifactService
 
-    from airflow.sdk.configuration import conf
-
-    uri = conf.get("adk_airflow", "artifacts_uri", fallback="") or ""
-    if not uri:
-        home = os.path.abspath(os.path.expanduser(os.environ.get("AIRFLOW_HOME", "~/airflow")))
-        uri = f"file://{home}/adk_artifacts"
-    return ObjectStorageArtifactService(uri, conf.get("adk_airflow", "artifacts_conn_id", fallback="") or None)
+    uri = _setting("artifacts_uri") or f"file://{_airflow_home()}/adk_artifacts"
+    return ObjectStorageArtifactService(uri, _setting("artifacts_conn_id") or None)
 
 
-def default_memory_service() -> BaseMemoryService | None:
-    """The memory service that ``[adk_airflow] memory_service_uri`` names, in ADK's own URI schemes; None without one.
+def default_memory_service(writer: str) -> BaseMemoryService:
+    """The memory of ``[adk_airflow] memory_service_uri`` or ``memory_conn_id`` (default: ``adk_memory`` in AIRFLOW_HOME).
 
-    Raises:
-        ValueError: ADK knows no service for the URI.
-    """
-    from airflow.sdk.configuration import conf
-
-    uri = conf.get("adk_airflow", "memory_service_uri", fallback="") or ""
-    if not uri:
-        return None
-    from google.adk.cli.service_registry import get_service_registry
-
-    service = get_service_registry().create_memory_service(uri)
-    if service is None:
-        raise ValueError(f"[adk_airflow] memory_service_uri {uri!r}: google-adk has no memory service for this URI")
-    return service
-
-
-class ObjectStorageArtifactService(BaseArtifactService):
-    """ADK's artifact service over ``ObjectStoragePath``; works on one machine and, with a shared URI, on a cluster.
+    A URI of google-adk's own (``agentengine://``, ``rag://``, ``sqlite://``, or a scheme that you registered with it) gives the
+    service that google-adk has for it; any other is a place of Airflow's object storage, for which ``memory_conn_id`` names the
+    connection. ``memory_conn_id`` alone is a connection whose type an installed provider makes a memory service of.
 
     Args:
-        uri: Where artifacts are kept, such as ``file:///data/artifacts`` or ``s3://bucket/artifacts``.
-        conn_id: Airflow connection for the URI, or None.
+        writer: The task, unique in its session; see ``ObjectStorageMemoryService``.
+
+    Raises:
+        ServiceConfigurationError: There is no service for it.
     """
+    from adk_airflow.runtime.memory import ObjectStorageMemoryService
 
-    def __init__(self, uri: str, conn_id: str | None = None) -> None:
-        from airflow.sdk import ObjectStoragePath
+    uri, conn_id = _setting("memory_service_uri"), _setting("memory_conn_id")
+    if not uri and conn_id:
+        service: BaseMemoryService = _of_connection("memory_conn_id", conn_id, MEMORY_GROUP, "make_memory_service")
+        return service
+    if not uri:
+        return ObjectStorageMemoryService(f"file://{_airflow_home()}/adk_memory", writer=writer)
+    scheme = _scheme("memory_service_uri", uri)
+    from google.adk.cli.service_registry import get_service_registry
 
-        self.root = ObjectStoragePath(uri, conn_id=conn_id) if conn_id else ObjectStoragePath(uri)
-        # Resolves the connection now: on an event loop that has another request in flight this can hang.
-        self.root.fs  # noqa: B018
-
-    def artifact_uri(self, app_name: str, user_id: str, session_id: str | None, filename: str, version: int) -> str:
-        """Where the content of one version lies."""
-        folder = self._folder(app_name, user_id, session_id, filename) / str(version)
-        return str(folder / _file_name(filename))
-
-    async def save_artifact(
-        self,
-        *,
-        app_name: str,
-        user_id: str,
-        filename: str,
-        artifact: types.Part | dict[str, Any],
-        session_id: str | None = None,
-        custom_metadata: dict[str, Any] | None = None,
-    ) -> int:
-        """Saves the next version and returns its number, from 0."""
-        content, meta = _split(ensure_part(artifact))
-        meta["custom_metadata"] = custom_metadata or {}
-        folder = self._folder(app_name, user_id, session_id, filename)
-        return await asyncio.to_thread(self._save, folder, filename, content, meta)
-
-    def _save(self, folder: ObjectStoragePath, filename: str, content: bytes, meta: dict[str, Any]) -> int:
-        version = max(self._versions(folder), default=-1) + 1
-        while True:
-            place = folder / str(version)
-            try:
-                # On a file system this claims the number; on an object store, which has no folders, it does nothing.
-                place.mkdir(parents=True, exist_ok=False)
-                break
-            except FileExistsError:
-                version += 1
-        (place / _file_name(filename)).write_bytes(content)
-        # Written last: a version without it is not there yet.
-        (place / _META).write_text(json.dumps(meta))
-        return version
-
-    async def load_artifact(
-        self,
-        *,
-        app_name: str,
-        user_id: str,
-        filename: str,
-        session_id: str | None = None,
-        version: int | None = None,
-    ) -> types.Part | None:
-        """The artifact's latest, or given, version; None when there is none."""
-        folder = self._folder(app_name, user_id, session_id, filename)
-        return await asyncio.to_thread(self._load, folder, filename, version)
-
-    def _load(self, folder: ObjectStoragePath, filename: str, version: int | None) -> types.Part | None:
-        versions = self._versions(folder)
-        wanted = max(versions, default=None) if version is None else version
-        if wanted not in versions:
-            return None
-        place = folder / str(wanted)
-        meta = json.loads((place / _META).read_text())
-        return _join((place / _file_name(filename)).read_bytes(), meta)
-
-    async def list_artifact_keys(self, *, app_name: str, user_id: str, session_id: str | None = None) -> list[str]:
-        """The names of all artifacts of the session and of the user, sorted."""
-        return await asyncio.to_thread(self._keys, app_name, user_id, session_id)
-
-    def _keys(self, app_name: str, user_id: str, session_id: str | None) -> list[str]:
-        scopes = [(_scope(None), _USER)] + ([(_scope(session_id), "")] if session_id else [])
-        found = set()
-        for scope, prefix in scopes:
-            place = self.root / _quote(app_name) / _quote(user_id) / scope
-            if place.exists():
-                names = [unquote(item.name) for item in place.iterdir()]
-                found |= {prefix + name for name in names if self._versions(place / _quote(name))}
-        return sorted(found)
-
-    async def delete_artifact(self, *, app_name: str, user_id: str, filename: str, session_id: str | None = None) -> None:
-        """Removes all versions of the artifact; nothing happens when there is none."""
-        folder = self._folder(app_name, user_id, session_id, filename)
-        if await asyncio.to_thread(folder.exists):
-            await asyncio.to_thread(folder.rmdir, recursive=True)
-
-    async def list_versions(self, *, app_name: str, user_id: str, filename: str, session_id: str | None = None) -> list[int]:
-        """The numbers of all versions, ascending."""
-        folder = self._folder(app_name, user_id, session_id, filename)
-        return await asyncio.to_thread(self._versions, folder)
-
-    async def list_artifact_versions(
-        self, *, app_name: str, user_id: str, filename: str, session_id: str | None = None
-    ) -> list[ArtifactVersion]:
-        """What is known of each version, ascending."""
-        folder = self._folder(app_name, user_id, session_id, filename)
-        return await asyncio.to_thread(lambda: [self._describe(folder, filename, number) for number in self._versions(folder)])
-
-    async def get_artifact_version(
-        self,
-        *,
-        app_name: str,
-        user_id: str,
-        filename: str,
-        session_id: str | None = None,
-        version: int | None = None,
-    ) -> ArtifactVersion | None:
-        """What is known of the latest, or given, version; None when there is none."""
-        all_versions = await self.list_artifact_versions(
-            app_name=app_name, user_id=user_id, filename=filename, session_id=session_id
+    try:
+        found = get_service_registry().create_memory_service(uri, agents_dir=_airflow_home())
+    except Exception as error:
+        raise _refused("memory_service_uri", uri, error) from None
+    if found is None:
+        return _in_object_storage(uri, scheme, conn_id, writer)
+    if conn_id:
+        raise ServiceConfigurationError(
+            f"[adk_airflow] memory_service_uri ({scheme}://...) is a service of google-adk, which takes no connection, and"
+            f" memory_conn_id names {conn_id!r}. Give one of the two."
         )
-        wanted = [item for item in all_versions if version is None or item.version == version]
-        return wanted[-1] if wanted else None
+    return found
 
-    def _describe(self, folder: ObjectStoragePath, filename: str, version: int) -> ArtifactVersion:
-        place = folder / str(version)
-        meta = json.loads((place / _META).read_text())
-        return ArtifactVersion(
-            version=version,
-            canonical_uri=meta.get("file_uri") or str(place / _file_name(filename)),
-            custom_metadata=meta["custom_metadata"],
-            create_time=meta["create_time"],
-            mime_type=meta["mime_type"],
+
+def _in_object_storage(uri: str, scheme: str, conn_id: str, writer: str) -> BaseMemoryService:
+    from adk_airflow.runtime.memory import ObjectStorageMemoryService
+
+    try:
+        return ObjectStorageMemoryService(uri, conn_id or None, writer=writer)
+    except ValueError:
+        raise ServiceConfigurationError(
+            f"[adk_airflow] memory_service_uri: neither google-adk nor Airflow's object storage knows {scheme}://."
+            " Use agentengine://, rag:// or sqlite:// of google-adk, or a place for files, such as file:///data/memory or"
+            " s3://bucket/memory (with the Airflow provider for it installed)."
+        ) from None
+
+
+def durable_session_service(session_id: str, where: str) -> BaseSessionService:
+    """ADK's session service of ``[adk_airflow] session_service_uri`` or ``session_conn_id``, for a session that is to be kept.
+
+    Args:
+        session_id: The session that is asked for; for errors.
+        where: The workflow or agent, and the node; for errors.
+
+    Raises:
+        ServiceConfigurationError: Neither is set, or there is no service for it.
+    """
+    uri, conn_id = _setting("session_service_uri"), _setting("session_conn_id")
+    if uri and conn_id:
+        raise ServiceConfigurationError(
+            "[adk_airflow] session_service_uri and session_conn_id are both set. Give one of the two."
         )
+    if conn_id:
+        connection = _connection("session_conn_id", conn_id)
+        if connection.conn_type not in _DATABASES:
+            service: BaseSessionService = _of_connection("session_conn_id", conn_id, SESSION_GROUP, "make_session_service")
+            return service
+        uri = _database_url(connection)
+    if not uri:
+        raise ServiceConfigurationError(
+            f"{where}: session {session_id!r} is to be kept, but no session service is configured. Set [adk_airflow]"
+            " session_service_uri, such as sqlite:////data/adk/sessions.db, or session_conn_id; or give no session_id."
+        )
+    if _scheme("session_service_uri", uri) == "memory":
+        raise ServiceConfigurationError(
+            f"{where}: session {session_id!r} is to be kept, but [adk_airflow] session_service_uri is memory://, which ends"
+            " with the task. Use sqlite:////data/adk/sessions.db, a database, or agentengine://."
+        )
+    from airflow.sdk.log import mask_secret
+    from google.adk.cli.utils.service_factory import create_session_service_from_options
 
-    def _folder(self, app_name: str, user_id: str, session_id: str | None, filename: str) -> ObjectStoragePath:
-        if not filename.removeprefix(_USER).strip():
-            raise InputValidationError("An artifact needs a file name.")
-        if not filename.startswith(_USER) and session_id is None:
-            raise InputValidationError(f"Artifact {filename!r} belongs to a session: give a session_id.")
-        scope = _scope(None if filename.startswith(_USER) else session_id)
-        name = _quote(filename.removeprefix(_USER))
-        return self.root / _quote(app_name) / _quote(user_id) / scope / name
+    if password := urlsplit(uri).password:
+        mask_secret(unquote(password))
 
-    @staticmethod
-    def _versions(folder: ObjectStoragePath) -> list[int]:
-        if not folder.exists():
-            return []
-        return sorted(int(item.name) for item in folder.iterdir() if item.name.isdecimal() and (item / _META).exists())
-
-
-def _quote(name: str) -> str:
-    """Percent-encodes what a file name cannot hold everywhere; letters of any script stay, since encoded they get too long."""
-    return "".join(letter if letter.isalnum() or letter in "._-" else quote(letter, safe="") for letter in name)
-
-
-def _scope(session_id: str | None) -> str:
-    return "user" if session_id is None else "session-" + _quote(session_id)
-
-
-def _file_name(filename: str) -> str:
-    """The last part of the artifact's name, so that a person who looks into the folder can open it."""
-    name = _quote(posixpath.basename(filename.removeprefix(_USER))) or "artifact"
-    return f"_{name}" if name in (_META, ".", "..") else name
+    try:
+        return create_session_service_from_options(
+            base_dir=_airflow_home(), session_service_uri=_async_url(uri), use_local_storage=False
+        )
+    except Exception as error:
+        raise _refused("session_conn_id" if conn_id else "session_service_uri", uri, error) from None
 
 
-def _split(part: types.Part) -> tuple[bytes, dict[str, Any]]:
-    import time
+def remember_runs() -> bool:
+    """``[adk_airflow] remember_runs``: every task that ends well adds what was said in it to the memory."""
+    from airflow.sdk.configuration import conf
 
-    meta: dict[str, Any] = {"create_time": time.time(), "mime_type": None}
-    if part.inline_data is not None:
-        if part.inline_data.data is None:
-            raise InputValidationError("An artifact's inline_data must hold data.")
-        meta |= {
-            "kind": "inline",
-            "mime_type": part.inline_data.mime_type,
-            "display_name": part.inline_data.display_name,
-        }
-        return part.inline_data.data, meta
-    if part.text is not None:
-        return part.text.encode(), meta | {"kind": "text", "mime_type": "text/plain"}
-    if part.file_data is not None and part.file_data.file_uri:
-        uri = part.file_data.file_uri
-        return b"", meta | {"kind": "file", "mime_type": part.file_data.mime_type, "file_uri": uri}
-    raise InputValidationError("An artifact must have inline_data, text, or file_data with a file_uri.")
+    return bool(conf.getboolean("adk_airflow", "remember_runs", fallback=False))
 
 
-def _join(content: bytes, meta: dict[str, Any]) -> types.Part:
-    if meta["kind"] == "text":
-        return types.Part(text=content.decode())
-    if meta["kind"] == "file":
-        return types.Part(file_data=types.FileData(file_uri=meta["file_uri"], mime_type=meta["mime_type"]))
-    blob = types.Blob(data=content, mime_type=meta["mime_type"], display_name=meta.get("display_name"))
-    return types.Part(inline_data=blob)
+def _setting(name: str) -> str:
+    from airflow.sdk.configuration import conf
+
+    return conf.get("adk_airflow", name, fallback="") or ""
+
+
+def _airflow_home() -> str:
+    return os.path.abspath(os.path.expanduser(os.environ.get("AIRFLOW_HOME", "~/airflow")))
+
+
+def _scheme(setting: str, uri: str) -> str:
+    scheme, separator, _ = uri.partition("://")
+    if not separator:
+        raise ServiceConfigurationError(f"[adk_airflow] {setting} is not a URI such as {_EXAMPLES[setting]}.")
+    return scheme
+
+
+_EXAMPLES = {
+    "memory_service_uri": "agentengine://1234567890 or s3://bucket/memory",
+    "session_service_uri": "sqlite:////data/adk/sessions.db or postgresql+asyncpg://user@host/database",
+}
+
+
+def _refused(setting: str, uri: str, error: Exception) -> ServiceConfigurationError:
+    """google-adk's own words, unless they hold what must not be logged."""
+    words = str(error)
+    secret = uri.partition("://")[2].rpartition("@")[0]
+    if not words or (secret and any(part and part in words for part in secret.split(":"))):
+        words = type(error).__name__
+    return ServiceConfigurationError(
+        f"[adk_airflow] {setting} ({uri.partition('://')[0]}://...): google-adk refuses it: {words}"
+    )
+
+
+def _connection(setting: str, conn_id: str) -> Connection:
+    from airflow.sdk import BaseHook
+    from airflow.sdk.exceptions import AirflowNotFoundException
+
+    try:
+        return BaseHook.get_connection(conn_id)
+    except AirflowNotFoundException:
+        raise ServiceConfigurationError(
+            f"[adk_airflow] {setting}: there is no Airflow connection {conn_id!r}. Add it under Admin, Connections."
+        ) from None
+
+
+def _of_connection(setting: str, conn_id: str, group: str, function: str) -> Any:
+    """What the provider for the connection's type makes of it: its entry point in ``group`` is ``function(connection)``."""
+    connection = _connection(setting, conn_id)
+    found = list(entry_points(group=group, name=str(connection.conn_type)))
+    if not found:
+        known = ", ".join(sorted(entry.name for entry in entry_points(group=group))) or "none"
+        raise ServiceConfigurationError(
+            f"[adk_airflow] {setting}: no installed provider has {function}() for connection {conn_id!r}, whose type is"
+            f" {connection.conn_type!r}. Types that are known here: {known}."
+        )
+    return found[0].load()(connection)
+
+
+def _database_url(connection: Connection) -> str:
+    from sqlalchemy import URL
+
+    url = URL.create(
+        _DATABASES[str(connection.conn_type)],
+        username=connection.login or None,
+        password=connection.password or None,
+        host=connection.host or None,
+        port=connection.port or None,
+        database=connection.schema or None,
+    )
+    return url.render_as_string(hide_password=False)
+
+
+def _async_url(uri: str) -> str:
+    """The URI with the driver that google-adk needs, where the user named none."""
+    scheme, _, rest = uri.partition("://")
+    return {"postgresql": "postgresql+asyncpg", "mysql": "mysql+aiomysql"}.get(scheme, scheme) + "://" + rest
