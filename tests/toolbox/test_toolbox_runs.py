@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import socket
 from collections.abc import Callable
 from typing import Any
 
+import aiohttp
 import psutil
 import pytest
 from adk_airflow_toolbox import ConnectionToolboxToolset
@@ -43,7 +45,9 @@ def asks(tool: str, **arguments: Any) -> Callable[[GeminiRequest], Any]:
 
 
 def open_connections(toolbox: ToolboxServer) -> int:
-    return toolbox.connections_of(psutil.Process())
+    """Sessions and connections that this process, in which the tasks run, holds open. Gemini's client has sessions of its own."""
+    sessions = [item for item in gc.get_objects() if type(item) is aiohttp.ClientSession and not item.closed]
+    return len(sessions) + toolbox.connections_of(psutil.Process())
 
 
 # -- as an agent's tools ------------------------------------------------------------------------------------
