@@ -150,7 +150,7 @@ class ToolboxServer:
         deadline = time.monotonic() + 60
         while "Server ready to serve!" not in self.log or not (ports := self._ports()):
             if self._process.poll() is not None or time.monotonic() > deadline:
-                self.__exit__(None, None, None)
+                self.stop()
                 raise RuntimeError(f"The MCP Toolbox server did not start:\n{self.log}")
             time.sleep(0.05)
         (self.port,) = ports
@@ -163,6 +163,10 @@ class ToolboxServer:
         return set()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Ends the server; nothing happens when it has ended."""
         self._process.terminate()
         try:
             self._process.wait(timeout=10)

@@ -45,7 +45,7 @@ def asks(tool: str, **arguments: Any) -> Callable[[GeminiRequest], Any]:
 
 
 def open_connections(toolbox: ToolboxServer) -> int:
-    """Sessions and connections that this process, in which the tasks run, holds open. Gemini's client has sessions of its own."""
+    """Sessions and connections that this process, in which the tasks run, holds open; Gemini's are of another class."""
     sessions = [item for item in gc.get_objects() if type(item) is aiohttp.ClientSession and not item.closed]
     return len(sessions) + toolbox.connections_of(psutil.Process())
 

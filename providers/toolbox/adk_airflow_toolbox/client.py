@@ -46,6 +46,8 @@ async def open_toolbox(
     """
     from google.adk.tools.toolbox_toolset import ToolboxToolset
 
+    from adk_airflow_toolbox.toolbox_tool import ConnectionToolboxTool
+
     given = dict(options or {})
     headers = {**settings.headers, **given.pop("additional_headers", {})}
     toolset = ToolboxToolset(
@@ -63,21 +65,10 @@ async def open_toolbox(
                 tools = await toolset.get_tools()
         except Exception as error:
             raise await _explain(error, settings, headers, toolset_name, tool_names, timeout) from None
-        return OpenToolbox(toolset, [_with_defaults(tool, settings) for tool in tools])
+        return OpenToolbox(toolset, [ConnectionToolboxTool.of(tool, settings) for tool in tools])
     except BaseException:
         await toolset.close()
         raise
-
-
-def _with_defaults(tool: Any, settings: ToolboxSettings) -> BaseTool:
-    """The tool with what the connection gives to all tools, where it takes it; ADK refuses what a tool does not take."""
-    parameters = tool._get_declaration().parameters
-    declared = parameters.properties if parameters is not None else {}
-    known = {name: value for name, value in settings.bound_params.items() if name in declared}
-    bound = tool.bind_params(known) if known else tool
-    # When it is called, the tool takes of these the ones that it needs.
-    bound._adk_token_getters = {**settings.auth_token_getters, **bound._adk_token_getters}
-    return bound  # type: ignore[no-any-return]
 
 
 async def _explain(
@@ -89,7 +80,7 @@ async def _explain(
     timeout: float,
 ) -> Exception:
     """The error that names the connection, the URL and what there is."""
-    where = f"connection {settings.conn_id!r}, MCP Toolbox server {settings.url}"
+    where = settings.where
     if isinstance(error, (ToolboxConfigError, ToolboxUnavailableError)):
         return error
     if unreachable := _unreachable(error, settings, where, timeout):

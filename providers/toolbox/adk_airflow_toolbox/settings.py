@@ -41,6 +41,11 @@ class ToolboxSettings:
     bound_params: Mapping[str, Any] = field(default_factory=dict, repr=False)
     secrets: set[str] = field(default_factory=set, repr=False, compare=False)
 
+    @property
+    def where(self) -> str:
+        """How errors name the server."""
+        return f"connection {self.conn_id!r}, MCP Toolbox server {self.url}"
+
     def redact(self, text: str) -> str:
         """The text without the connection's secrets."""
         for secret in sorted(self.secrets, key=len, reverse=True):
