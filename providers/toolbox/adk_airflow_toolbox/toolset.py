@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from google.adk.agents.readonly_context import ReadonlyContext
     from google.adk.models.llm_request import LlmRequest
     from google.adk.tools.base_tool import BaseTool
+    from google.adk.tools.tool_configs import ToolArgsConfig
     from google.adk.tools.tool_context import ToolContext
 
 
@@ -67,6 +68,11 @@ class ConnectionToolboxToolset(BaseToolset):
         self.open_timeout = open_timeout
         self.options = options
         self._forget()
+
+    @classmethod
+    def from_config(cls, config: ToolArgsConfig, config_abs_path: str) -> ConnectionToolboxToolset:
+        """Makes it for an agent that is written in YAML, whose ``args`` are those above."""
+        return cls(**config.model_dump())
 
     def _forget(self) -> None:
         # A lock of its own for each opening: a lock belongs to the event loop on which it was first waited for.

@@ -6,11 +6,13 @@ import asyncio
 import json
 import socket
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 from adk_airflow_toolbox import ConnectionToolboxToolset, ToolboxConfigError, ToolboxUnavailableError, ToolNotFoundError
+from google.adk.agents import config_agent_utils
 
 from tests.servers.toolbox import ToolboxServer
 
@@ -105,6 +107,22 @@ def test_parameters_of_the_connection_are_bound_where_a_tool_has_them(toolbox: T
     left, answer = asyncio.run(use())
     assert left == {"count_orders": [], "orders_above": ["amount"], "orders_of_customer": []}
     assert json.loads(answer) == {"id": 1, "total": 12.5}  # Toolbox gives one row as an object, several as a list
+
+
+def test_an_agent_in_yaml_names_it_with_its_arguments(toolbox: ToolboxServer, connect: Connect, tmp_path: Path) -> None:
+    connect("shop", host=toolbox.url)
+    config = tmp_path / "root_agent.yaml"
+    config.write_text("""
+name: clerk
+model: gemini-2.5-flash
+instruction: Answer from the shop.
+tools:
+  - name: adk_airflow_toolbox.ConnectionToolboxToolset
+    args: {conn_id: shop, toolset_name: writing}
+""")
+    (toolset,) = config_agent_utils.from_config(str(config)).tools
+    assert type(toolset) is ConnectionToolboxToolset
+    assert names(toolset) == ["add_order"]
 
 
 # -- what goes wrong ----------------------------------------------------------------------------------------
