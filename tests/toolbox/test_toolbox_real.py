@@ -51,6 +51,7 @@ def airflow(shop: ToolboxServer, tmp_path_factory: pytest.TempPathFactory) -> It
             **model.environment,
             "NO_PROXY": "127.0.0.1",
             "AIRFLOW__CORE__TEST_CONNECTION": "Enabled",
+            "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": "180",  # the file imports ADK, on a machine that may be busy
             "AIRFLOW__SCHEDULER__USE_JOB_SCHEDULE": "False",  # no runs but those that are triggered
         }
         with StandaloneAirflow(folder / "home", folder / "dags", settings=settings) as started:
