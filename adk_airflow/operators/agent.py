@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from adk_airflow.operators.base import AdkOperator, whole
-from adk_airflow.operators.given import HidingPartial, hide, shown
+from adk_airflow.operators.given import KEPT_ARGUMENTS, HidingPartial, hide, shown
 from adk_airflow.runtime.source import Source, load_agent
 
 
@@ -36,6 +36,7 @@ class AdkAgentOperator(AdkOperator):
     custom_operator_name = "ADK agent"
     adk_objects = ("agent",)
     partial = HidingPartial()
+    shallow_copy_attrs = KEPT_ARGUMENTS
 
     def __init__(
         self, *, agent: Any, prompt: Any = None, input: Any = None, session_id: str | None = None, **kwargs: Any

@@ -6,6 +6,9 @@ from typing import Any
 
 from airflow.sdk import BaseOperator
 
+# Where Airflow keeps the arguments as they were given, the objects among them: agents cannot always be copied.
+KEPT_ARGUMENTS = ("_BaseOperator__init_kwargs",)
+
 
 class Given:
     """An agent, tool or toolset that a DAG file made itself.

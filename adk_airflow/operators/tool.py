@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from adk_airflow.operators.base import AdkOperator, whole
-from adk_airflow.operators.given import HidingPartial, hide, shown
+from adk_airflow.operators.given import KEPT_ARGUMENTS, HidingPartial, hide, shown
 
 if TYPE_CHECKING:
     from adk_airflow.runtime.source import Source
@@ -35,6 +35,7 @@ class AdkToolOperator(AdkOperator):
     custom_operator_name = "ADK tool"
     adk_objects = ("tool", "toolset")
     partial = HidingPartial()
+    shallow_copy_attrs = KEPT_ARGUMENTS
 
     def __init__(
         self,

@@ -41,8 +41,9 @@ async def run_agent(run: Run, agent: BaseAgent) -> HostRun:
     """Runs the agent once; the single firing of the result holds its answer.
 
     The answer is the text of the last final response, of whichever agent of the tree gave it; with that agent's
-    ``output_schema`` the data that the text holds. Of a task-mode agent it is the result of its task. Where the run ends in
-    a ``ParallelAgent`` it is a dict: the last answer of each of its sub-agents, by name. None: nothing was answered.
+    ``output_schema`` the data that the text holds; of a tool that skips its summary what the tool returned. Of a task-mode
+    agent it is the result of its task. Where the run ends in a ``ParallelAgent`` it is a dict: the last answer of each of its
+    sub-agents, by name. None: nothing was answered.
 
     Args:
         run: The Airflow run.
@@ -111,6 +112,8 @@ def _last_answer(agent: BaseAgent, events: Sequence[Event]) -> Any:
     for event in reversed(events):
         if event.output is not None and event.author == agent.name:
             return event.output
+        if (result := _unsummarised(event)) is not None:
+            return result
         text = _text(event)
         if event.is_final_response() and text:
             author = agent.find_agent(event.author)
@@ -121,6 +124,15 @@ def _last_answer(agent: BaseAgent, events: Sequence[Event]) -> Any:
                 f"agent {agent.name!r} gave no answer: the model call of {event.author!r} ended with {event.error_code}"
                 + (f" ({event.error_message})" if event.error_message else "")
             )
+    return None
+
+
+def _unsummarised(event: Event) -> Any:
+    """What a tool returned that made its result the final response (``skip_summarization``); None for ``exit_loop``."""
+    responses = event.get_function_responses() if event.actions.skip_summarization else []
+    for response in reversed(responses):
+        result = dict(response.response or {})
+        return result["result"] if result.keys() == {"result"} else result or None
     return None
 
 

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import json
+import os
+import signal
+import threading
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,9 +17,10 @@ from airflow.sdk import DAG, task
 from airflow.serialization.serialized_objects import DagSerialization
 from google.adk.agents import LlmAgent, LoopAgent, ParallelAgent, SequentialAgent
 from google.adk.tools import LongRunningFunctionTool, exit_loop
+from google.adk.tools.agent_tool import AgentTool
 from google.adk.tools.function_tool import FunctionTool
 from pydantic import BaseModel
-from tests.servers.gemini import GeminiRequest, GeminiServer, call, error, raw, structured
+from tests.servers.gemini import GeminiRequest, GeminiServer, call, error, raw, slow, structured
 
 from adk_airflow import AdkAgentOperator
 from adk_airflow.errors import AgentLoadError
@@ -164,6 +171,16 @@ def test_an_agent_object_is_stored_by_its_name_alone() -> None:
     assert "1234" not in stored
 
 
+def test_an_agent_that_cannot_be_copied_does_not_hinder_a_copy_of_the_dag() -> None:
+    lock = threading.Lock()
+    locked = LlmAgent(name="locked", model=MODEL, before_agent_callback=functools.partial(lambda lock, **_: None, lock))
+    operator = AdkAgentOperator(task_id="ask", agent=locked, prompt="one")
+
+    copied = copy.deepcopy(operator)
+
+    assert copied.load().workflow is operator.load().workflow
+
+
 # What it returns
 
 
@@ -244,6 +261,13 @@ def test_of_a_parallel_agent_the_answer_is_a_dict(gemini: Start, ask: Ask) -> No
     assert ask(both).outputs["both"] == [{"left": "one", "right": "two"}]
 
 
+def test_of_a_tool_that_skips_its_summary_the_answer_is_the_tools(gemini: Start, ask: Ask) -> None:
+    gemini(by_agent({"worker": "done", "boss": call("worker", {"request": "work"})}))
+    boss = named("boss", tools=[AgentTool(named("worker"), skip_summarization=True)])
+
+    assert ask(boss).outputs["boss"] == ["done"]
+
+
 def test_of_a_loop_the_answer_is_the_last_text(gemini: Start, ask: Ask) -> None:
     def critic(request: GeminiRequest) -> Any:
         return call("exit_loop") if "two" in json.dumps(request.contents) else "again"
@@ -291,6 +315,22 @@ def test_what_a_failed_run_wrote_before_is_kept(gemini: Start, ask: Ask) -> None
 
     assert run.state == "failed"
     assert run.session_state == {"a": "one"}
+
+
+def stop_me(**_: Any) -> None:
+    os.kill(os.getpid(), signal.SIGTERM)  # what the supervisor sends when the task is marked in the UI
+
+
+@pytest.mark.parametrize(
+    ("agent", "limit"),
+    [(named("slow", before_model_callback=stop_me), {}), (named("slow"), {"execution_timeout": timedelta(seconds=1)})],
+    ids=["cancelled", "timed out"],
+)
+def test_a_task_that_ends_early_does_not_wait_for_the_model(gemini: Start, ask: Ask, agent: Any, limit: Any) -> None:
+    gemini(lambda request: slow("too late", 120))
+    run = ask(agent, **limit)
+
+    assert (run.state, run.outputs) == ("failed", {})
 
 
 def ticket() -> None:

@@ -33,7 +33,7 @@ from google.adk.workflow import START, RetryConfig, Workflow
 from google.genai import types
 
 from adk_airflow import as_node, plan_workflow
-from adk_airflow.errors import UnsupportedToolError
+from adk_airflow.errors import ToolLoadError, UnsupportedToolError
 from adk_airflow.testing import WorkflowRun, run_workflow
 
 
@@ -430,6 +430,15 @@ def test_another_name_makes_another_place() -> None:
     run, _ = both_ways(after({"a": 1, "b": 2}, as_node(add), again, as_node(add, name="add_again")))
 
     assert (run.outputs["add"], run.outputs["add_again"]) == ([{"sum": 3}], [{"sum": 4}])
+
+
+def test_a_tool_whose_name_cannot_name_a_node_needs_one() -> None:
+    tool = FunctionTool(add)
+    tool.name = "add-numbers"
+
+    with pytest.raises(ToolLoadError, match=r"as_node\(tool, name='...'\)"):
+        as_node(tool)
+    assert run_workflow(after({"a": 1, "b": 2}, as_node(tool, name="add_numbers"))).output == {"sum": 3}
 
 
 # Tools that run inside the model
