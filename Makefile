@@ -24,7 +24,7 @@ up: .venv/.installed ## start that Airflow and leave it running
 down: ## end it
 	@if [ -x $(ADK_AIRFLOW) ]; then $(ADK_AIRFLOW) down --home $(HOME_OF_DEMO); fi
 
-test: .venv/.installed ## run the whole test suite; ARGS="-k name" for a part of it
+test: .venv/.installed .tools/.installed ## run the whole test suite; ARGS="-k name" for a part of it
 	@$(BIN)/python -m pytest $(ARGS)
 
 fuzz: .venv/.installed ## run N random workflows three ways and compare: make fuzz N=2000 SEED=1
@@ -39,8 +39,12 @@ screenshots: .venv/.installed ## take the pictures of docs/ from a running demo,
 	@scripts/screenshots $(ARGS)
 
 clean: down ## end it, and remove the virtual environment, the demo's data and all caches
-	rm -rf .venv $(HOME_OF_DEMO) build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .tools $(HOME_OF_DEMO) build dist .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The MCP Toolbox server that tests start; needs npm. Without it the tests that need the server say so and fail.
+.tools/.installed: scripts/install-toolbox-server
+	@if scripts/install-toolbox-server; then touch $@; fi
 
 # The stamps are written last: an installation that was interrupted is done again.
 .venv/.installed: $(PROJECTS)
