@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from adk_airflow_google_genai.errors import GoogleGenAIConnectionError, is_refusal, quote, redact
 
@@ -147,7 +148,9 @@ def _base_url(host: str | None, port: int | None) -> str | None:
     if not host:
         return None
     url = host.rstrip("/") if "://" in host else f"https://{host.rstrip('/')}"
-    return f"{url}:{port}" if port else url
+    parts = urlsplit(url)
+    # A port beside a whole address is there for the Test button alone; see get_provider_info.py.
+    return parts._replace(netloc=f"{parts.netloc}:{port}").geturl() if port and parts.port is None else url
 
 
 def _credentials(conn_id: str, key: str | Mapping[str, Any] | None) -> tuple[Credentials | None, str | None]:

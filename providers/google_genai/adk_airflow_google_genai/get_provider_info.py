@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+# The Test button of Airflow 3.3.2 sends port 0 for a connection without one, and the API server then takes it for a test of
+# another address and wants the key again, which the button cannot give (apache/airflow#73298).
+_PORT = "443 (Airflow's Test button needs a port)"
+
 
 def get_provider_info() -> dict[str, Any]:
     """The provider's name and its two connection types; field names are those that `account.py` reads."""
@@ -18,9 +22,9 @@ def get_provider_info() -> dict[str, Any]:
                 "hook-class-name": "adk_airflow_google_genai.hook.GoogleGenAIHook",
                 "hook-name": "Gemini API",
                 "ui-field-behaviour": {
-                    "hidden-fields": ["login", "port", "schema", "extra"],
+                    "hidden-fields": ["login", "schema", "extra"],
                     "relabeling": {"password": "API key", "host": "Base URL"},
-                    "placeholders": {"host": "https://generativelanguage.googleapis.com"},
+                    "placeholders": {"host": "Empty: Google's own address", "port": _PORT},
                 },
             },
             {
@@ -28,11 +32,12 @@ def get_provider_info() -> dict[str, Any]:
                 "hook-class-name": "adk_airflow_google_genai.hook.GoogleGenAIVertexHook",
                 "hook-name": "Vertex AI (Gemini)",
                 "ui-field-behaviour": {
-                    "hidden-fields": ["login", "port", "schema", "extra"],
+                    "hidden-fields": ["login", "schema", "extra"],
                     "relabeling": {"password": "Service account key (JSON)", "host": "Base URL"},
                     "placeholders": {
                         "password": "Empty: the default credentials of the worker",
-                        "host": "https://us-central1-aiplatform.googleapis.com",
+                        "host": "Empty: Google's own address",
+                        "port": _PORT,
                     },
                 },
                 "conn-fields": {

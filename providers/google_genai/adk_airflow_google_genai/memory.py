@@ -7,6 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from google.adk.memory import VertexAiMemoryBankService
@@ -113,10 +114,8 @@ class ConnectionMemoryBankService(VertexAiMemoryBankService):
 
         ADK's own would prefer a GOOGLE_API_KEY of the environment, if GOOGLE_GENAI_USE_ENTERPRISE is set there.
         """
-        from agentplatform import Client
-
         options = {"base_url": self._account.base_url} if self._account.base_url else None
-        client = Client(
+        client = import_module("agentplatform").Client(  # untyped, and installed with the extra `memory` only
             project=self._project, location=self._location, credentials=self._account.credentials, http_options=options
         )
         return _HoldingClient(client.aio)

@@ -20,6 +20,9 @@ KEY = "AIza-not-a-real-key-0123456789abcdef"
         ("https://gateway.example/gemini/", None, "https://gateway.example/gemini"),
         ("gateway.example", None, "https://gateway.example"),
         ("http://gateway.example", 8080, "http://gateway.example:8080"),
+        ("https://gateway.example/gemini", 8443, "https://gateway.example:8443/gemini"),
+        ("http://gateway.example:8080/", 443, "http://gateway.example:8080"),
+        ("", 443, None),
     ],
 )
 def test_the_base_url_is_the_host(host, port, base_url):
