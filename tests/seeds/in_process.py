@@ -23,7 +23,8 @@ class InProcess:
     Attributes:
         name: The name of the workflow or agent.
         state: ``success`` or ``failed``.
-        output: The workflow's output; of an agent that is no node: the text of its last message.
+        output: The workflow's output.
+        answer: The text of the last final response, of whichever agent gave it: what a caller of an agent reads.
         outputs: Per node name the outputs of its runs, in the order in which they ended.
         session_state: The session state at the end, ``temp:`` keys left out.
         error: ``(type, message)`` of the exception that reached the caller, or None.
@@ -32,6 +33,7 @@ class InProcess:
     name: str
     state: str = "success"
     output: Any = None
+    answer: str | None = None
     outputs: dict[str, list[Any]] = field(default_factory=dict)
     session_state: dict[str, Any] = field(default_factory=dict)
     error: tuple[str, str] | None = None
@@ -68,7 +70,7 @@ async def _run(root: Any, text: str, state: dict[str, Any], memory_service: Base
         async for event in runner.run_async(user_id="airflow", session_id=session.id, new_message=message):
             _note(found, event)
     except Exception as error:
-        found.state, found.output, found.error = "failed", None, (type(error).__name__, str(error))
+        found.state, found.output, found.answer, found.error = "failed", None, None, (type(error).__name__, str(error))
     after = await sessions.get_session(**names, session_id=session.id)
     assert after is not None
     found.session_state = {key: value for key, value in after.state.items() if not key.startswith("temp:")}
@@ -83,26 +85,37 @@ def _note(found: InProcess, event: Any) -> None:
         found.outputs.setdefault(event.node_name, []).append(output)
         if f"{found.name}@1" in (event.node_info.output_for or []):
             found.output = output
-    elif event.is_final_response() and text and "/" not in event.node_info.path:
-        found.output = text
+    if event.is_final_response() and text:
+        found.answer = text
 
 
 def assert_same(run: WorkflowRun, adk: InProcess, nodes: bool = True) -> None:
-    """The DAG run gave what ADK gave: state, output, session state, error type, and the outputs of each node.
+    """The DAG run of a workflow gave what ADK gave: state, output, session state, error type, outputs of each node.
 
     Args:
         run: The DAG run.
         adk: ADK's own run.
         nodes: False: the outputs per node are not compared.
     """
-    assert (run.state, run.error and run.error[0]) == (adk.state, adk.error and adk.error[0]), (run.error, adk.error)
+    _assert_same_end(run, adk)
     assert run.output == adk.output
-    assert run.session_state == adk.session_state
     if nodes:
         told = {name: _texts(values) for name, values in adk.outputs.items()}
         assert {name: _texts(run.outputs.get(name, [])) for name in told} == told
         # A task of its own picks the output of a workflow with several ends; it speaks for the workflow, not for a node.
         assert set(run.outputs) - set(told) <= {adk.name}
+
+
+def assert_same_answer(run: WorkflowRun, adk: InProcess) -> None:
+    """The DAG run of an agent gave what ADK gave: state, answer, session state, error type."""
+    _assert_same_end(run, adk)
+    answer = run.output if run.output is None or isinstance(run.output, str) else json.dumps(run.output)
+    assert answer == adk.answer
+
+
+def _assert_same_end(run: WorkflowRun, adk: InProcess) -> None:
+    assert (run.state, run.error and run.error[0]) == (adk.state, adk.error and adk.error[0]), (run.error, adk.error)
+    assert run.session_state == adk.session_state
 
 
 def _texts(values: list[Any]) -> list[str]:

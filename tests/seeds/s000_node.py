@@ -59,9 +59,7 @@ classifier = LlmAgent(
     model="gemini-2.5-flash",
     instruction="Say whether the text is positive, negative or neutral.",
 )
-sentiment_pipeline = Workflow(
-    name="sentiment_pipeline", edges=[(START, node(classifier, name="sentiment_step", timeout=15.0))]
-)
+sentiment_pipeline = Workflow(name="sentiment_pipeline", edges=[(START, node(classifier, name="sentiment_step", timeout=15.0))])
 
 
 CALENDAR_AUTH = AuthConfig(

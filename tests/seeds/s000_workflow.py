@@ -60,7 +60,7 @@ ticket_router = Workflow(
 
 
 # The seed's spelling: without a type ADK 2.13 gives the first node the whole message instead of its text.
-async def get_priority(ctx, node_input):  # type: ignore[no-untyped-def]
+async def get_priority(ctx, node_input):
     score = len(str(node_input))
     yield Event(output=node_input, route="high" if score > 100 else "medium" if score > 50 else "low")
 
@@ -70,15 +70,15 @@ async def get_text_priority(ctx: Any, node_input: str) -> AsyncGenerator[Event, 
     yield Event(output=node_input, route="high" if score > 100 else "medium" if score > 50 else "low")
 
 
-async def urgent_handler(ctx, node_input):  # type: ignore[no-untyped-def]
+async def urgent_handler(ctx, node_input):
     yield f"URGENT: {node_input}"
 
 
-async def standard_handler(ctx, node_input):  # type: ignore[no-untyped-def]
+async def standard_handler(ctx, node_input):
     yield f"standard: {node_input}"
 
 
-async def low_handler(ctx, node_input):  # type: ignore[no-untyped-def]
+async def low_handler(ctx, node_input):
     yield f"low priority: {node_input}"
 
 
@@ -159,7 +159,7 @@ edge_patterns = {
         name="routed_edge_object",
         edges=[(START, _routed["one"]), Edge(from_node=_routed["one"], to_node=_edge_to, route="a")],
     ),
-    "fan_out_and_in": Workflow(name="fan_out_and_in", edges=[(START, _first, (_show("a"), _show("b")), _join, _last)]),
+    "fan_out_and_in": Workflow(name="fan_out_and_in", edges=[(START, _first, (_show("a"), _show("b")), _join)]),
     "route_list_of_an_event": Workflow(
         name="route_list_of_an_event",
         edges=[(START, _routed["many"], {"a": _show("a"), "b": _show("b"), "c": _show("c")}, _join, _last)],

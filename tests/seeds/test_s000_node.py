@@ -11,6 +11,7 @@ from google.adk.workflow import node
 
 from adk_airflow.testing import run_workflow
 from tests.seeds import s000_node as seed
+from tests.seeds.as_dag import StartServer, run_both
 from tests.seeds.in_process import assert_same, run_in_process
 
 
@@ -87,6 +88,17 @@ def test_example_2_a_call_that_takes_longer_than_its_timeout_fails() -> None:
 
     assert run.error == ("NodeTimeoutError", "Node 'slow_api_call' timed out after 0.05 seconds.")
     assert_same(run, run_in_process(seed.impatient_pipeline, "rivers"))
+
+
+def test_example_3_an_agent_can_get_another_name_and_a_timeout(gemini: StartServer) -> None:
+    server = gemini(lambda request: "positive" if "love" in request.last_text else "neutral")
+
+    both = run_both(server, seed.sentiment_pipeline, "I love it")
+
+    assert both.run.output == "positive"
+    assert both.run.task_states == {"sentiment_step": ["success"]}
+    assert seed.classifier.name == "classifier"
+    both.assert_same()
 
 
 def test_example_4_a_node_that_needs_a_credential_says_that_a_person_cannot_give_it_yet() -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from google.adk.workflow import Workflow
+from tests.servers.gemini import GeminiRequest
 
 from adk_airflow import AdkDag
 from adk_airflow.testing import run_workflow
 from tests.seeds import s000_parallel_worker as seed
+from tests.seeds.as_dag import StartServer, run_both
 from tests.seeds.in_process import assert_same, run_in_process
 
 
@@ -21,26 +24,40 @@ def test_example_1_each_document_is_a_mapped_task_and_the_order_stays() -> None:
     assert_same(run, run_in_process(seed.batch_summariser), nodes=False)
 
 
-THROTTLED = pytest.mark.parametrize("workflow", [seed.throttled_pipeline, seed.decorated_throttle], ids=lambda w: w.name)
-
-
-@THROTTLED
+@pytest.mark.parametrize("workflow", [seed.throttled_pipeline, seed.decorated_throttle], ids=lambda w: w.name)
 def test_example_2_the_limit_is_the_mapped_tasks(workflow: Workflow) -> None:
-    run = run_workflow(workflow)
-
-    assert run.output == [{"input": number, "result": f"processed_{number}"} for number in range(10)]
     mapped: Any = AdkDag(workflow, schedule=None).get_task("call_rate_limited_api.run")
+
     assert mapped.partial_kwargs["max_active_tis_per_dagrun"] == 3
 
 
-@THROTTLED
-def test_example_2_in_one_task_adk_itself_keeps_the_limit(workflow: Workflow) -> None:
+def test_example_2_all_items_come_out_in_order() -> None:
+    run = run_workflow(seed.throttled_pipeline)
+
+    assert run.output == [{"input": number, "result": f"processed_{number}"} for number in range(10)]
+    assert run.task_states["call_rate_limited_api.run"] == ["success"] * 10
+
+
+def test_example_2_in_one_task_adk_itself_keeps_the_limit() -> None:
     seed.running[:] = [0, 0]
 
-    run = run_workflow(workflow, nodes={"call_rate_limited_api": {"mode": "embedded"}})
+    run = run_workflow(seed.throttled_pipeline, nodes={"call_rate_limited_api": {"mode": "embedded"}})
 
     assert seed.running == [0, 3]
-    assert_same(run, run_in_process(workflow), nodes=False)
+    assert_same(run, run_in_process(seed.throttled_pipeline), nodes=False)
+
+
+def test_example_3_an_agent_for_each_item(gemini: StartServer) -> None:
+    def script(request: GeminiRequest) -> str:
+        job = json.loads(request.last_text)
+        return f"{job['text']} in {job['target_language']}"
+
+    both = run_both(gemini(script), seed.multi_lang_translate, "Hello, world!")
+
+    assert both.run.output == [f"Hello, world! in {language}" for language in ("French", "German", "Japanese")]
+    assert both.run.task_states["translate.run"] == ["success"] * 3
+    assert len(both.requests) == 3
+    both.assert_same(nodes=False)
 
 
 def test_example_4_a_single_value_is_a_list_of_one() -> None:
