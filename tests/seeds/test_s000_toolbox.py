@@ -116,17 +116,18 @@ def test_example_4_the_token_is_asked_for_in_the_task_and_the_server_checks_it(
         asked.append("token")
         return "not-a-real-token"
 
-    server = gemini(asks("salaries"))
-    agent = seed.authed_agent(toolbox.url, get_api_token)
+    agent, again = (seed.authed_agent(toolbox.url, get_api_token) for _ in range(2))
     assert asked == []
 
-    run = run_agent(agent, "How many salaries?")
+    both = run_both(gemini(asks("salaries")), agent, "How many salaries?", again=again)
 
-    assert asked != []
-    assert list(server.requests[0].tools) == ["salaries"]
-    # The real server takes Google's own ID tokens only, so this one is refused; it is in no answer, error or log line.
-    print("ERR", run)
-    assert run.state == "failed"
+    assert asked == ["token", "token"]
+    assert list(both.requests[0].tools) == ["salaries"]
+    # The real server takes Google's own ID tokens only, so this one is refused.
+    assert both.run.error is not None
+    assert "unauthorized" in both.run.error[1]
+    assert "not-a-real-token" not in f"{both.run}{toolbox.log}"
+    both.assert_same()
 
 
 def test_example_5_bound_parameters_are_not_the_models(gemini: StartServer, toolbox: ToolboxServer) -> None:
