@@ -13,9 +13,9 @@ from airflow.models.xcom import XComModel
 from airflow.sdk import DAG
 from airflow.utils.session import create_session
 from sqlalchemy import select
-from tests.servers.gemini import GeminiRequest, GeminiServer, error, structured
 
 from adk_airflow.testing import WorkflowRun, run_dag
+from tests.servers.gemini import GeminiRequest, GeminiServer, error, structured
 
 pytest.importorskip(
     "adk_airflow_google_genai", reason="the provider google_genai is not installed: pip install adk-airflow-google-genai"

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from airflow.sdk import DAG
-from tests.servers.gemini import GeminiRequest, GeminiServer, structured
 
 from adk_airflow.testing import run_dag
+from tests.servers.gemini import GeminiRequest, GeminiServer, structured
 
 DAGS = Path(__file__).parents[2] / "dags"
 

@@ -12,10 +12,10 @@ from typing import Any
 import psutil
 import pytest
 from airflow.sdk import DAG
-from tests.servers.fixtures import gemini  # noqa: F401
-from tests.servers.gemini import GeminiRequest, GeminiServer, call, text
 
 from adk_airflow.testing import run_dag
+from tests.servers.fixtures import gemini  # noqa: F401
+from tests.servers.gemini import GeminiRequest, GeminiServer, call, text
 from tests.servers.toolbox import ToolboxServer
 
 DAGS = Path(__file__).parents[2] / "dags"

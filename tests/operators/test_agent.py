@@ -20,12 +20,12 @@ from google.adk.tools import LongRunningFunctionTool, exit_loop
 from google.adk.tools.agent_tool import AgentTool
 from google.adk.tools.function_tool import FunctionTool
 from pydantic import BaseModel
-from tests.servers.gemini import GeminiRequest, GeminiServer, call, error, raw, slow, structured
 
 from adk_airflow import AdkAgentOperator
 from adk_airflow.errors import AgentLoadError
 from adk_airflow.testing import WorkflowRun, run_dag
 from tests.operators import agents
+from tests.servers.gemini import GeminiRequest, GeminiServer, call, error, raw, slow, structured
 
 Ask = Callable[..., WorkflowRun]
 Start = Callable[[Callable[[GeminiRequest], Any]], GeminiServer]

@@ -14,10 +14,10 @@ from google.adk.models.llm_response import LlmResponse
 from google.adk.planners import PlanReActPlanner
 from google.adk.plugins.base_plugin import BasePlugin
 from google.genai import types
-from tests.servers.gemini import GeminiRequest, GeminiServer, call, error
 
 from adk_airflow.testing import WorkflowRun
 from tests.operators.agents import MODEL, Shop
+from tests.servers.gemini import GeminiRequest, GeminiServer, call, error
 
 Ask = Callable[..., WorkflowRun]
 Start = Callable[[Callable[[GeminiRequest], Any]], GeminiServer]

@@ -10,10 +10,10 @@ import pytest
 from airflow.sdk import DAG, task
 from google.adk.agents import LlmAgent
 from pydantic import BaseModel
-from tests.servers.gemini import GeminiRequest, GeminiServer
 
 from adk_airflow.testing import run_dag
 from tests.operators import agents
+from tests.servers.gemini import GeminiRequest, GeminiServer
 
 Start = Callable[[Callable[[GeminiRequest], Any]], GeminiServer]
 

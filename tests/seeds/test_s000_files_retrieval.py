@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.servers.gemini import GeminiRequest, call
 
 from adk_airflow import AdkDag
 from tests.seeds import s000_files_retrieval as seed
 from tests.seeds.as_dag import StartServer, parameters_of, run_agent, run_both
+from tests.servers.gemini import GeminiRequest, call
 
 TEXTS = {
     "bread.md": "Knead the dough, let it rise, and bake the loaf in a hot oven.",

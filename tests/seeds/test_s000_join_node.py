@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.servers.gemini import GeminiRequest, structured
-
 from adk_airflow.testing import run_workflow
 from tests.seeds import s000_join_node as seed
 from tests.seeds.as_dag import StartServer, run_both
 from tests.seeds.in_process import assert_same, run_in_process
+from tests.servers.gemini import GeminiRequest, structured
 
 
 def translating(request: GeminiRequest) -> str:

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 from google.adk.workflow import Workflow
-from tests.servers.gemini import GeminiRequest
 
 from adk_airflow import AdkDag
 from adk_airflow.testing import run_workflow
 from tests.seeds import s000_parallel_worker as seed
 from tests.seeds.as_dag import StartServer, run_both
 from tests.seeds.in_process import assert_same, run_in_process
+from tests.servers.gemini import GeminiRequest
 
 
 def test_example_1_each_document_is_a_mapped_task_and_the_order_stays() -> None:

@@ -12,12 +12,12 @@ from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemor
 from google.adk.memory.in_memory_memory_service import InMemoryMemoryService
 from google.adk.sessions.session import Session
 from google.adk.workflow import START, Workflow
-from tests.servers.gemini import GeminiRequest
 
 from adk_airflow.testing import run_workflow
 from tests.seeds import s000_preload_memory as seed
 from tests.seeds.as_dag import StartServer, run_agent
 from tests.seeds.in_process import run_in_process
+from tests.servers.gemini import GeminiRequest
 
 UseMemory = Callable[[BaseMemoryService], None]
 

@@ -8,10 +8,10 @@ import pytest
 from google.adk.agents.llm_agent import LlmAgent
 from google.adk.tools.set_model_response_tool import SetModelResponseTool
 from google.adk.workflow import START, Workflow
-from tests.servers.gemini import GeminiRequest, call
 
 from tests.seeds import s000_set_model_response as seed
 from tests.seeds.as_dag import Script, StartServer, built_in_tools, parameters_of, run_both
+from tests.servers.gemini import GeminiRequest, call
 
 SUMMARY = {"title": "Tides", "key_findings": ["the moon", "the sun"], "confidence": 0.8}
 ARTICLES = [{"url": "https://example.com/1", "title": "One", "snippet": "first"}]

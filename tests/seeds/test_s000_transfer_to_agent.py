@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from google.adk.tools.transfer_to_agent_tool import TransferToAgentTool
-from tests.servers.gemini import GeminiRequest, call
 
 from tests.seeds import s000_transfer_to_agent as seed
 from tests.seeds.as_dag import Script, StartServer, parameters_of, run_both
+from tests.servers.gemini import GeminiRequest, call
 
 
 def go_to(*names: str) -> Script:

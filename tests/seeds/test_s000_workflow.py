@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.servers.gemini import GeminiRequest
 
 from adk_airflow import AdkDag
 from adk_airflow.testing import run_workflow
 from tests.seeds import s000_workflow as seed
 from tests.seeds.as_dag import StartServer, run_both
 from tests.seeds.in_process import assert_same, run_in_process
+from tests.servers.gemini import GeminiRequest
 
 
 def working(request: GeminiRequest) -> str:

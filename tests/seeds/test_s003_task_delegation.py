@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from google.adk import Agent
-from tests.servers.gemini import GeminiRequest, Reply, call, calls
 
 from adk_airflow.testing import run_workflow
 from tests.seeds import s003_task_delegation as seed
 from tests.seeds.as_dag import StartServer, parameters_of, run_agent, run_both
+from tests.servers.gemini import GeminiRequest, Reply, call, calls
 
 FINDINGS = {"summary": "The moon does it.", "key_findings": "gravity", "confidence": "high"}
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from google.adk.workflow import Workflow
-from tests.servers.fixtures import gemini  # noqa: F401
 
 from adk_airflow.testing import WorkflowRun, run_workflow
+from tests.servers.fixtures import gemini  # noqa: F401
 from tests.servers.toolbox import toolbox  # noqa: F401
 
 

@@ -14,9 +14,9 @@ from google.adk.agents import LlmAgent
 from google.adk.tools.mcp_tool import McpToolset, StdioConnectionParams
 from google.adk.workflow import Workflow, node
 from mcp import StdioServerParameters
-from tests.servers.gemini import GeminiRequest, GeminiServer, call, error, text
 
 from adk_airflow.testing import WorkflowRun, run_workflow
+from tests.servers.gemini import GeminiRequest, GeminiServer, call, error, text
 
 Gemini = Callable[[Callable[[GeminiRequest], Any]], GeminiServer]
 RunUntil = Callable[..., WorkflowRun]

@@ -10,9 +10,9 @@ from typing import Any
 
 import psutil
 import pytest
-from tests.servers.gemini import GeminiRequest, GeminiServer, call, text
 
 from adk_airflow.standalone import StandaloneAirflow, watch_run
+from tests.servers.gemini import GeminiRequest, GeminiServer, call, text
 from tests.servers.toolbox import ToolboxServer
 
 DAGS = Path(__file__).parents[2] / "dags"

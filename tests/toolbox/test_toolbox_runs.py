@@ -14,9 +14,9 @@ import pytest
 from adk_airflow_toolbox import ConnectionToolboxToolset
 from google.adk.agents import LlmAgent
 from google.adk.workflow import JoinNode, RetryConfig, Workflow, node
-from tests.servers.gemini import GeminiRequest, GeminiServer, call, error, text
 
 from adk_airflow.testing import WorkflowRun, run_workflow
+from tests.servers.gemini import GeminiRequest, GeminiServer, call, error, text
 from tests.servers.toolbox import ToolboxServer
 
 Connect = Callable[..., None]
