@@ -25,7 +25,7 @@ from airflow.sdk.bases.decorator import DecoratedOperator, TaskDecorator, task_d
 from airflow.sdk.definitions.context import context_merge
 
 from adk_airflow.operators.agent import AdkAgentOperator
-from adk_airflow.operators.given import hide
+from adk_airflow.operators.given import KEPT_ARGUMENTS, hide
 from adk_airflow.operators.tool import AdkToolOperator
 
 
@@ -102,6 +102,7 @@ class _Decorated(DecoratedOperator):
 class _AgentTask(_Decorated, AdkAgentOperator):
     template_fields: Sequence[str] = (*DecoratedOperator.template_fields, *AdkAgentOperator.template_fields)
     template_fields_renderers: ClassVar[dict[str, str]] = {**DecoratedOperator.template_fields_renderers}
+    shallow_copy_attrs: Sequence[str] = (*DecoratedOperator.shallow_copy_attrs, *KEPT_ARGUMENTS)
     custom_operator_name = "@task.adk_agent"
 
     def execute(self, context: Context) -> Any:
@@ -125,6 +126,7 @@ class _ToolTask(_Decorated, AdkToolOperator):
         **DecoratedOperator.template_fields_renderers,
         **AdkToolOperator.template_fields_renderers,
     }
+    shallow_copy_attrs: Sequence[str] = (*DecoratedOperator.shallow_copy_attrs, *KEPT_ARGUMENTS)
     custom_operator_name = "@task.adk_tool"
 
     def execute(self, context: Context) -> Any:

@@ -36,7 +36,7 @@ class AdkAgentOperator(AdkOperator):
     custom_operator_name = "ADK agent"
     adk_objects = ("agent",)
     partial = HidingPartial()
-    shallow_copy_attrs = KEPT_ARGUMENTS
+    shallow_copy_attrs: Sequence[str] = KEPT_ARGUMENTS
 
     def __init__(
         self, *, agent: Any, prompt: Any = None, input: Any = None, session_id: str | None = None, **kwargs: Any

@@ -35,7 +35,7 @@ class AdkToolOperator(AdkOperator):
     custom_operator_name = "ADK tool"
     adk_objects = ("tool", "toolset")
     partial = HidingPartial()
-    shallow_copy_attrs = KEPT_ARGUMENTS
+    shallow_copy_attrs: Sequence[str] = KEPT_ARGUMENTS
 
     def __init__(
         self,
