@@ -9,8 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from adk_airflow_llama_index import FilesRetrieval
+from google.adk.agents.llm_agent import LlmAgent
+from google.adk.workflow import START, Workflow, node
 
 from adk_airflow import AdkDag
+from adk_airflow.testing import run_workflow
 from tests.seeds import s000_files_retrieval as seed
 from tests.seeds.as_dag import StartServer, parameters_of, run_agent, run_both
 from tests.servers.gemini import GeminiRequest, call
@@ -125,3 +129,22 @@ except ImportError as error:
 
     assert "missing: FilesRetrieval requires additional dependencies" in done.stdout
     assert "google-adk[extensions]" in done.stdout
+
+
+def test_the_drop_in_embeds_in_the_task_and_once_for_all_mapped_tasks(gemini: StartServer, folder: Callable[..., str]) -> None:
+    server = gemini(searching)
+    tool = FilesRetrieval(name="search_docs", description="Search the documentation files.", input_dir=folder())
+    agent = LlmAgent(name="docs_agent", model=seed.MODEL, instruction="Search first.", tools=[tool])
+
+    def questions(node_input: str) -> list[str]:
+        return ["bake a loaf", "patch a bicycle tyre", "knead the dough"]
+
+    workflow = Workflow(name="many", edges=[(START, questions), (questions, node(agent, parallel_worker=True))])
+    assert server.requests == []
+
+    run = run_workflow(workflow)
+
+    assert [TEXTS[name] in text for name, text in zip(("bread.md", "tyre.md", "bread.md"), run.output, strict=True)] == [
+        True
+    ] * 3
+    assert [text for text in embedded(server.requests) if text in TEXTS.values()] == list(TEXTS.values())

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from adk_airflow_llama_index.errors import EmbeddingModelError as EmbeddingModelError
     from adk_airflow_llama_index.errors import IndexNotFoundError as IndexNotFoundError
     from adk_airflow_llama_index.errors import IndexSourceError as IndexSourceError
+    from adk_airflow_llama_index.files_retrieval import FilesRetrieval as FilesRetrieval
     from adk_airflow_llama_index.refresh import RefreshReport as RefreshReport
     from adk_airflow_llama_index.refresh import refresh_index as refresh_index
     from adk_airflow_llama_index.search import Passage as Passage
@@ -26,6 +27,7 @@ __version__ = "0.1.0"
 
 _MODULE_OF = {
     "EmbeddingModelError": "errors",
+    "FilesRetrieval": "files_retrieval",
     "IndexNotFoundError": "errors",
     "IndexRetrieval": "tool",
     "IndexSourceError": "errors",
@@ -38,6 +40,7 @@ _MODULE_OF = {
 
 __all__ = [
     "EmbeddingModelError",
+    "FilesRetrieval",
     "IndexNotFoundError",
     "IndexRetrieval",
     "IndexSourceError",
