@@ -33,6 +33,17 @@ def parallel_worker_of(node: BaseNode) -> Any:
     return inner if isinstance(inner, _ParallelWorker) else None
 
 
+def task_agents(root: Any) -> set[str]:
+    """The names of the nodes below ``root`` that are agents in task mode, nested workflows included."""
+    graph = getattr(root, "graph", None)
+    found: set[str] = set()
+    for node in graph.nodes if graph is not None else ():
+        worker = parallel_worker_of(node)
+        inner = node if worker is None else worker._node
+        found |= {node.name} if getattr(inner, "mode", None) == "task" else task_agents(inner)
+    return found
+
+
 def worker_items(node: BaseNode, node_input: Any) -> list[Any]:
     """The list that ADK's parallel worker ``node`` makes of its input: a list as it is, anything else as one item."""
     from google.adk.workflow._parallel_worker import _unwrap_content_input

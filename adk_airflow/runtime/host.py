@@ -31,7 +31,7 @@ from pydantic import PrivateAttr
 
 from adk_airflow.errors import LoopLimitError, ValueNotTransferableError
 from adk_airflow.runtime import codec
-from adk_airflow.runtime.adk_graph import find_node, parallel_worker_of
+from adk_airflow.runtime.adk_graph import find_node, parallel_worker_of, task_agents
 from adk_airflow.runtime.envelope import Firing
 
 if TYPE_CHECKING:
@@ -398,6 +398,8 @@ async def drive(run: Run, root: BaseNode, result: HostRun) -> None:
 
 async def _consume(runner: Runner, run: Run, state_delta: dict[str, Any], result: HostRun) -> None:
     """Lets the runner work until it ends, and notes what it wrote and what it failed with."""
+    agents = task_agents(run.workflow)
+    asking: dict[str, str] = {}
     try:
         events = runner.run_async(
             user_id=USER_ID, session_id=run.session_id, new_message=run.message, state_delta=state_delta or None
@@ -406,12 +408,18 @@ async def _consume(runner: Runner, run: Run, state_delta: dict[str, Any], result
             async for event in stream:
                 if event.actions:
                     result.written.update(event.actions.state_delta)
+                if (name := event.node_info.name) in agents:
+                    asking[event.node_info.path] = name
+                    if event.output is not None or event.node_info.message_as_output:
+                        del asking[event.node_info.path]
                 if run.on_event is not None:
                     run.on_event(event)
     except Exception as error:
         if isinstance(error.__context__, DynamicNodeFailError):
             error.__context__ = None  # ADK's wrapper of this very error; a log would end with it, not with the cause
         result.error = (run.models.error if run.models else None) or error
+    # A task-mode agent that ends without its task's result has asked something; ADK would wait for the user's next message.
+    result.interrupts = sorted({*result.interrupts, *asking.values()})
 
 
 def _fingerprint(value: Any) -> Any:

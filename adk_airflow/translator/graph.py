@@ -52,6 +52,7 @@ class Node:
         reads_history: An agent that reads what earlier nodes said: one that is no LlmAgent, or is in chat mode.
         inner: For a nested workflow: its graph.
         asks_people: The node declares that it asks for confirmation or credentials.
+        may_ask_people: An agent in task mode: its model may answer with a question.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Node:
     reads_history: bool = False
     inner: Graph | None = None
     asks_people: bool = False
+    may_ask_people: bool = False
 
 
 @dataclass(frozen=True)
@@ -174,6 +176,7 @@ def _read_node(node: BaseNode) -> Node:
         reads_history=_kind(inner) == "agent" and getattr(inner, "mode", None) not in ("single_turn", "task"),
         inner=_read_workflow(node) if isinstance(node, Workflow) and node.graph is not None else None,
         asks_people=bool(getattr(inner, "require_confirmation", None) or getattr(inner, "auth_config", None)),
+        may_ask_people=getattr(inner, "mode", None) == "task",
     )
 
 

@@ -26,6 +26,8 @@ def warnings_for(graph: Graph, parts: Sequence[tuple[str, ...]], *, nested: bool
             found.append(f"agent-history: agent {node.name!r} does not see what nodes in other tasks said.")
         if node.asks_people:
             found.append(f"human-input: node {node.name!r} asks a person, which fails in an Airflow task for now.")
+        if node.may_ask_people:
+            found.append(f"human-input: agent {node.name!r} is in task mode; if it asks a person, its task fails for now.")
     if graph.plugins:
         found.append(
             f"plugins-per-task: run callbacks of {', '.join(graph.plugins)} are called once per task, not once per run."

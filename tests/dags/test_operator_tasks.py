@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import json
+import sqlite3
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +14,7 @@ import pytest
 from airflow.sdk import DAG
 
 from adk_airflow.testing import run_dag
-from tests.servers.gemini import GeminiRequest, GeminiServer, structured
+from tests.servers.gemini import GeminiRequest, GeminiServer, call, structured, text
 
 DAGS = Path(__file__).parents[2] / "dags"
 
@@ -30,9 +32,9 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], DAG]:
 
 
 def sort_ticket(request: GeminiRequest) -> Any:
-    text = request.last_text
-    team = "billing" if "charged" in text else "delivery" if "parcel" in text else "technology"
-    return structured({"team": team, "urgent": "today" in text, "summary": text.split(".")[0]})
+    ticket = request.last_text
+    team = "billing" if "charged" in ticket else "delivery" if "parcel" in ticket else "technology"
+    return structured({"team": team, "urgent": "today" in ticket, "summary": ticket.split(".")[0]})
 
 
 def test_agent_task(load: Callable[[str], DAG], gemini: Callable[..., GeminiServer]) -> None:
@@ -54,11 +56,44 @@ def test_tool_task(load: Callable[[str], DAG]) -> None:
     assert run.session_state["converted"] == ["16900.0 JPY"]
 
 
-@pytest.mark.parametrize("name", ["agent_task", "tool_task"])
+def test_sql_analyst(
+    load: Callable[[str], DAG], gemini: Callable[..., GeminiServer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Airflow's own SQL tools, which read the connection on the agent's event loop."""
+    shop = tmp_path / "shop.db"
+    with sqlite3.connect(shop) as database:
+        database.execute("CREATE TABLE orders (customer TEXT, total REAL)")
+        database.executemany("INSERT INTO orders VALUES (?, ?)", [("Ada", 12.5), ("Grace", 99.0), ("Ada", 7.0)])
+        database.execute("CREATE TABLE salaries (name TEXT)")
+    monkeypatch.setenv("AIRFLOW_CONN_SHOP", json.dumps({"conn_type": "sqlite", "host": str(shop)}))
+    steps = [
+        call("get_schema", {"table_name": "orders"}),
+        call("query", {"sql": "SELECT name FROM salaries"}),
+        call("query", {"sql": "SELECT customer, COUNT(*) AS n FROM orders GROUP BY customer ORDER BY n DESC"}),
+    ]
+
+    def analyst(request: GeminiRequest) -> Any:
+        done = sum(1 for content in request.contents for part in content["parts"] if "functionResponse" in part)
+        return steps[done] if done < len(steps) else text(f"From the query: {request.function_responses[0]['response']}")
+
+    server = gemini(analyst)
+    run = run_dag(load("sql_analyst"), conf={"question": "Who orders most?"})
+
+    assert run.state == "success"
+    assert server.requests[0].last_text == "Who orders most?"
+    assert {"list_tables", "get_schema", "query", "check_query"} <= set(server.requests[0].tools)
+    answers = [request.function_responses[0]["response"] for request in server.requests[1:]]
+    assert "total" in answers[0]["result"]
+    assert "salaries" in answers[1]["error"]
+    assert "Ada" in run.outputs["sql_analyst"][0]
+    assert "2" in run.outputs["sql_analyst"][0]
+
+
+@pytest.mark.parametrize("name", ["agent_task", "tool_task", "sql_analyst"])
 def test_the_example_is_parsed_without_its_agent_or_tool(load: Callable[[str], DAG], name: str) -> None:
-    for module in ("adk_workflows.triage", "adk_workflows.rates"):
+    for module in ("adk_workflows.triage", "adk_workflows.rates", "adk_workflows.sql_analyst"):
         sys.modules.pop(module, None)
     sys.modules.pop(name, None)
 
     assert load(name).dag_id == name
-    assert not {"adk_workflows.triage", "adk_workflows.rates"} & set(sys.modules)
+    assert not {"adk_workflows.triage", "adk_workflows.rates", "adk_workflows.sql_analyst"} & set(sys.modules)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from google.adk import Agent
 
+from adk_airflow import plan_workflow
 from adk_airflow.testing import run_workflow
 from tests.seeds import s003_task_delegation as seed
 from tests.seeds.as_dag import StartServer, parameters_of, run_agent, run_both
@@ -318,14 +319,13 @@ def test_a_question_of_a_task_mode_agent_under_a_coordinator_fails_with_what_to_
     assert "worker" in run.error[1]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="the run succeeds without an output, and what follows the question is skipped; the plan warns of nothing",
-)
-def test_a_question_of_a_task_mode_node_fails_with_what_to_do(gemini: StartServer) -> None:
+@pytest.mark.parametrize("mode", ["tasks", "embedded"])
+def test_a_question_of_a_task_mode_node_fails_with_what_to_do(gemini: StartServer, mode: str) -> None:
     gemini(asking)
+    workflow = seed.as_graph_node(seed.plain("task", model=seed.MODEL))
+    assert [text for text in plan_workflow(workflow).warnings if text.startswith("human-input: agent 'worker'")]
 
-    run = run_workflow(seed.as_graph_node(seed.plain("task", model=seed.MODEL)), input="Dig")
+    run = run_workflow(workflow, input="Dig", mode=mode)
 
     assert run.state == "failed"
     assert run.error is not None
