@@ -89,6 +89,22 @@ def test_sql_analyst(
     assert "2" in run.outputs["sql_analyst"][0]
 
 
+def test_beside_other_tasks(load: Callable[[str], DAG], gemini: Callable[..., GeminiServer]) -> None:
+    server = gemini(sort_ticket)
+    run = run_dag(load("beside_other_tasks"), conf={"text": "my  parcel is somewhere in Leipzig", "longest": 20, "ask": True})
+
+    assert run.state == "success"
+    assert run.task_states["find_longest.measure.run"] == ["success"] * 6
+    assert run.outputs["find_longest.longest_word"] == ["somewhere"]
+    assert run.outputs["shorten_text"] == [{"text": "my parcel is", "rounds": 3}]
+    assert [row["node"] for row in run.node_runs["shorten"]].count("shorten") == 3
+    assert [request.last_text for request in server.requests] == ["my parcel is (about somewhere)"]
+    assert run.outputs["triage"][0]["team"] == "delivery"
+
+    quiet = run_dag(load("beside_other_tasks"), conf={"ask": False})
+    assert (quiet.state, quiet.task_states["triage"]) == ("success", ["skipped"])
+
+
 @pytest.mark.parametrize("name", ["agent_task", "tool_task", "sql_analyst"])
 def test_the_example_is_parsed_without_its_agent_or_tool(load: Callable[[str], DAG], name: str) -> None:
     for module in ("adk_workflows.triage", "adk_workflows.rates", "adk_workflows.sql_analyst"):
