@@ -1,7 +1,7 @@
 """Takes the pictures of docs/images from a running demo, as a person with a browser would see it.
 
-Uses the Airflow that runs in the home folder, or starts one there and ends it; uses the last run of the DAG
-if it fits, or makes one.
+Uses the Airflow that runs in the home folder, or starts one there and ends it. For pictures of a run it uses the last
+run of the DAG if it fits, or makes one; those of connection forms need the providers installed, and save nothing.
 """
 
 from __future__ import annotations
@@ -45,6 +45,13 @@ MAPPED_ROWS = 10
 FORM = {
     "element_documents_dir": "/srv/manuals",
 }
+GEMINI_FORM = {"connection_id": "google_genai_default", "password": "not-a-real-key-0123456789"}
+VERTEX_FORM = {
+    "connection_id": "google_genai_vertex_default",
+    "element_project": "my-project",
+    "element_agent_engine": "projects/my-project/locations/us-central1/reasoningEngines/1234567890",
+}
+TOOLBOX_FORM = {"connection_id": "mcp_toolbox_default", "host": "http://toolbox.internal:5000"}
 FORM_QUESTIONS = "How do I reset the controller?\nWhich fuse protects the pump?"
 
 
@@ -54,15 +61,20 @@ class Shot:
 
     Attributes:
         page: logged in, of the right size.
-        url: address of the DAG in the UI.
-        run_id: a successful run of it.
-        tasks: the ids of all its tasks.
+        ui: address of the UI.
+        run_id: a successful run of the DAG; empty for pictures that need none.
+        tasks: the ids of all the DAG's tasks.
     """
 
     page: Page
-    url: str
+    ui: str
     run_id: str
     tasks: list[str]
+
+    @property
+    def url(self) -> str:
+        """Address of the DAG in the UI."""
+        return f"{self.ui}/dags/{DAG_ID}"
 
 
 def take_graph(shot: Shot) -> bytes:
@@ -120,6 +132,41 @@ def take_form(shot: Shot) -> bytes:
     return page.screenshot(clip=_box(dialog))
 
 
+def take_gemini_connection(shot: Shot) -> bytes:
+    """The form of a Gemini API connection, filled in."""
+    return _take_connection(shot, "Gemini API", GEMINI_FORM)
+
+
+def take_vertex_connection(shot: Shot) -> bytes:
+    """The form of a Vertex AI connection with its extra fields, filled in."""
+    return _take_connection(shot, "Vertex AI (Gemini)", VERTEX_FORM)
+
+
+def take_toolbox_connection(shot: Shot) -> bytes:
+    """The form of an MCP Toolbox connection."""
+    return _take_connection(shot, "MCP Toolbox", TOOLBOX_FORM)
+
+
+def _take_connection(shot: Shot, kind: str, values: dict[str, str]) -> bytes:
+    page = shot.page
+    page.goto(f"{shot.ui}/connections")
+    page.get_by_role("button", name="Add Connection").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("combobox").click()
+    page.keyboard.type(kind)
+    page.keyboard.press("Enter")
+    # The form of the type replaces the empty one, and what was typed before.
+    dialog.get_by_role("button", name="Standard Fields").wait_for()
+    extra = dialog.get_by_role("button", name="Extra Fields", exact=True)
+    if any(name.startswith("element_") for name in values):
+        extra.click()
+    for name, text in values.items():
+        dialog.locator(f"[name={name}]").fill(text)
+    expect(dialog.get_by_role("button", name="Save")).to_be_in_viewport()
+    _leave_alone(page)
+    return page.screenshot(clip=_box(dialog))
+
+
 @dataclass(frozen=True)
 class Picture:
     """How one picture is taken; width and height are those of the browser's page, in CSS pixels."""
@@ -127,12 +174,16 @@ class Picture:
     take: Callable[[Shot], bytes]
     width: int
     height: int
+    of_run: bool = True
 
 
 PICTURES = {
     "graph": Picture(take_graph, 900, 1330),
     "mapped": Picture(take_mapped, 1000, 1100),
     "form": Picture(take_form, 820, 1560),
+    "gemini_connection": Picture(take_gemini_connection, 820, 900, of_run=False),
+    "toolbox_connection": Picture(take_toolbox_connection, 820, 1400, of_run=False),
+    "vertex_connection": Picture(take_vertex_connection, 820, 1400, of_run=False),
 }
 
 
@@ -151,8 +202,10 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends what it started, as Ctrl-C does
     try:
         with _airflow(arguments.home, arguments.dags) as airflow:
-            airflow.client.wait_for_dag(DAG_ID, since=airflow.started_at, check=airflow.check)
-            run_id = (None if arguments.new_run else _fitting_run(airflow)) or _make_run(airflow)
+            run_id = ""
+            if any(PICTURES[name].of_run for name in arguments.only):
+                airflow.client.wait_for_dag(DAG_ID, since=airflow.started_at, check=airflow.check)
+                run_id = (None if arguments.new_run else _fitting_run(airflow)) or _make_run(airflow)
             _take(airflow, run_id, arguments.only, arguments.into)
     except (StandaloneError, ScreenshotError) as error:
         print(error, file=sys.stderr)
@@ -218,7 +271,7 @@ def _make_run(airflow: StandaloneAirflow) -> str:
 
 
 def _take(airflow: StandaloneAirflow, run_id: str, names: list[str], into: Path) -> None:
-    tasks = [str(task["task_id"]) for task in airflow.client.tasks(DAG_ID)]
+    tasks = [str(task["task_id"]) for task in airflow.client.tasks(DAG_ID)] if run_id else []
     into.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
         # With `launch` each start has a profile of its own, in a temporary folder.
@@ -227,7 +280,7 @@ def _take(airflow: StandaloneAirflow, run_id: str, names: list[str], into: Path)
             for name in names:
                 picture = PICTURES[name]
                 page = _logged_in(browser, airflow, picture)
-                png = picture.take(Shot(page, f"{airflow.url}/dags/{DAG_ID}", run_id, tasks))
+                png = picture.take(Shot(page, airflow.url, run_id, tasks))
                 page.close()
                 path = into / f"{name}.png"
                 path.write_bytes(_smaller(png))
