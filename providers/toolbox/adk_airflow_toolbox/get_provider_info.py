@@ -27,9 +27,13 @@ def get_provider_info() -> dict[str, Any]:
                 "hook-class-name": "adk_airflow_toolbox.hook.ToolboxHook",
                 "hook-name": "MCP Toolbox",
                 "ui-field-behaviour": {
-                    "hidden-fields": ["schema", "login", "port", "extra"],
+                    "hidden-fields": ["schema", "login", "extra"],
                     "relabeling": {"host": "URL", "password": "Password"},
-                    "placeholders": {"host": "https://toolbox.example.com", "password": "what {password} stands for below"},
+                    "placeholders": {
+                        "host": "https://toolbox.example.com",
+                        "password": "what {password} stands for below",
+                        "port": "443 (Airflow's Test button needs a port)",
+                    },
                 },
                 "conn-fields": {
                     "headers": {
