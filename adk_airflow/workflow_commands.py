@@ -19,7 +19,7 @@ from adk_airflow.errors import AdkAirflowError
 if TYPE_CHECKING:
     from google.adk.events.event import Event
 
-    from adk_airflow.runtime.host import HostRun
+    from adk_airflow.runtime.driver import HostRun
     from adk_airflow.runtime.node_runs import NodeRun
     from adk_airflow.runtime.source import Source
     from adk_airflow.translator.plan import Plan
@@ -170,6 +170,7 @@ async def _run(source: Source, input: str, state: Mapping[str, Any], report: Any
     from google.adk.artifacts.in_memory_artifact_service import InMemoryArtifactService
 
     from adk_airflow.runtime import host
+    from adk_airflow.runtime.driver import Run
     from adk_airflow.runtime.inbox import Start
     from adk_airflow.runtime.node_runs import NodeRunWatch
 
@@ -184,7 +185,7 @@ async def _run(source: Source, input: str, state: Mapping[str, Any], report: Any
 
     watch.start()
     result = await host.run_workflow(
-        host.Run(
+        Run(
             app=source.app,
             workflow=source.workflow,
             session_id=session_id,

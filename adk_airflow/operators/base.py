@@ -15,7 +15,7 @@ from adk_airflow.runtime import codec, lineage
 from adk_airflow.runtime.envelope import XCOM_KEY, Envelope
 
 if TYPE_CHECKING:
-    from adk_airflow.runtime.host import HostRun, Run
+    from adk_airflow.runtime.driver import HostRun, Run
     from adk_airflow.runtime.inbox import Inbox, Start
     from adk_airflow.runtime.models import ModelConnections
     from adk_airflow.runtime.source import Source
@@ -114,7 +114,8 @@ class AdkOperator(BaseOperator):
             ServiceConfigurationError: A service that the settings name is not there.
         """
         from adk_airflow.runtime import services
-        from adk_airflow.runtime.host import Parent, Run, Trigger
+        from adk_airflow.runtime.driver import Run
+        from adk_airflow.runtime.host import Parent, Trigger
 
         run_id, writer = str(context["run_id"]), self._writer(context)
         sessions = None

@@ -19,13 +19,14 @@ class AdkNestedInputOperator(AdkGraphOperator):
 
     def execute(self, context: Any) -> Any:
         """Returns the plain input."""
-        from adk_airflow.runtime import adk_graph, codec, host
+        from adk_airflow.runtime import adk_graph, codec
+        from adk_airflow.runtime.driver import HostRun
 
         source = self.load()
         inbox = self.read_inbox(context, source)
         inner = source.enter([self.node]).workflow
         trigger = inbox.arrivals[0].trigger
-        result = host.HostRun(state=inbox.plain_state())
+        result = HostRun(state=inbox.plain_state())
         try:
             value = adk_graph.start_input(inner, trigger.input)
             result.firings = [Firing(START, value, None, None, adk_graph.start_successors(inner))]
@@ -53,7 +54,8 @@ class AdkNestedOutputOperator(AdkGraphOperator):
 
     def execute(self, context: Any) -> Any:
         """Returns the nested workflow's plain output."""
-        from adk_airflow.runtime import adk_graph, host, inbox
+        from adk_airflow.runtime import adk_graph, inbox
+        from adk_airflow.runtime.driver import HostRun
 
         source = self.load()
         inner = source.enter([self.node]).workflow
@@ -72,7 +74,7 @@ class AdkNestedOutputOperator(AdkGraphOperator):
                 if has:
                     outputs[name] = output
         merged = inbox.merge(envelopes.values())
-        result = host.HostRun(state=merged.plain_state())
+        result = HostRun(state=merged.plain_state())
         branch, sub_branch = merged.scopes["/".join((*self.scope, self.node))]
         try:
             output = adk_graph.workflow_output(inner, outputs)

@@ -41,7 +41,8 @@ class AdkItemsOperator(AdkGraphOperator):
         """Leaves the triggers in the envelope and returns the list to map over."""
         from airflow.sdk.configuration import conf
 
-        from adk_airflow.runtime import adk_graph, host
+        from adk_airflow.runtime import adk_graph
+        from adk_airflow.runtime.driver import HostRun
 
         source = self.load()
         inbox = self.read_inbox(context, source)
@@ -49,7 +50,7 @@ class AdkItemsOperator(AdkGraphOperator):
         try:
             lists = [adk_graph.worker_items(node, arrival.trigger.input) for arrival in inbox.arrivals]
         except Exception as error:
-            result = host.HostRun(state=inbox.plain_state(), error=error)
+            result = HostRun(state=inbox.plain_state(), error=error)
             self.leave(context, source, inbox, result)
             raise
         given = zip(lists, (arrival.trigger for arrival in inbox.arrivals), strict=True)
@@ -61,7 +62,7 @@ class AdkItemsOperator(AdkGraphOperator):
             for firing, items in enumerate(lists)
             for first in range(0, len(items), size)
         ]
-        self.leave(context, source, inbox, host.HostRun(state=inbox.plain_state()), items=triggers, batches=len(batches))
+        self.leave(context, source, inbox, HostRun(state=inbox.plain_state()), items=triggers, batches=len(batches))
         self.log.info("%d item(s) in %d task(s)", total, len(batches))
         digits = len(str(total))
         return [self._element(batch, source.workflow.name, digits) for batch in batches]
@@ -143,14 +144,14 @@ class AdkCollectOperator(AdkGraphOperator):
 
     def execute(self, context: Any) -> Any:
         """Returns the list of plain outputs."""
-        from adk_airflow.runtime import host
+        from adk_airflow.runtime.driver import HostRun
         from adk_airflow.runtime.inbox import merge
 
         source = self.load()
         given, _ = _read_items(context, source, self.items_task)
         envelopes = self._results(context, given.batches, expect=sum(size for size, _, _ in given.items))
         inbox = merge([given, *envelopes])
-        result = host.HostRun(state=inbox.plain_state())
+        result = HostRun(state=inbox.plain_state())
         result.firings, result.error = self._firings(source, given, envelopes)
         return self.hand_on(context, self.leave(context, source, inbox, result))
 

@@ -68,7 +68,8 @@ class AdkResultOperator(AdkGraphOperator):
         Raises:
             WorkflowConfigurationError: Several terminal nodes have an output, as in ADK.
         """
-        from adk_airflow.runtime import adk_graph, host
+        from adk_airflow.runtime import adk_graph
+        from adk_airflow.runtime.driver import HostRun
         from adk_airflow.runtime.inbox import merge
 
         source = self.load()
@@ -85,7 +86,7 @@ class AdkResultOperator(AdkGraphOperator):
                 if has:
                     outputs[name] = output
         inbox = merge(envelopes.values())
-        result = host.HostRun(state=inbox.plain_state())
+        result = HostRun(state=inbox.plain_state())
         try:
             output = adk_graph.workflow_output(source.workflow, outputs)
         except Exception as error:

@@ -33,6 +33,15 @@ def parallel_worker_of(node: BaseNode) -> Any:
     return inner if isinstance(inner, _ParallelWorker) else None
 
 
+def without_wrapper(error: Exception) -> Exception:
+    """The error that a node failed with, without ADK's wrapper in its context: a log would end with that, not the cause."""
+    from google.adk.workflow._errors import DynamicNodeFailError
+
+    if isinstance(error.__context__, DynamicNodeFailError):
+        error.__context__ = None
+    return error
+
+
 def task_agents(root: Any) -> set[str]:
     """The names of the nodes below ``root`` that are agents in task mode, nested workflows included."""
     graph = getattr(root, "graph", None)

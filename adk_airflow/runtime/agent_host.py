@@ -16,15 +16,15 @@ from pydantic import ValidationError
 
 from adk_airflow.errors import AgentAnswerError
 from adk_airflow.runtime import adk_graph
+from adk_airflow.runtime.driver import HostRun, drive
 from adk_airflow.runtime.envelope import Firing
-from adk_airflow.runtime.host import HostRun, drive
 
 if TYPE_CHECKING:
     from google.adk.agents.base_agent import BaseAgent
     from google.adk.events.event import Event
     from google.adk.workflow import Workflow
 
-    from adk_airflow.runtime.host import Run
+    from adk_airflow.runtime.driver import Run
     from adk_airflow.runtime.inbox import Start
 
 

@@ -13,7 +13,8 @@ from google.adk.tools.base_toolset import BaseToolset
 from google.adk.workflow import START, BaseNode, Workflow
 
 from adk_airflow.errors import ToolLoadError
-from adk_airflow.runtime.host import Arrival, HostRun, Run, Trigger, run_part
+from adk_airflow.runtime.driver import HostRun, Run
+from adk_airflow.runtime.host import Arrival, Trigger, run_part
 from adk_airflow.runtime.source import Source, import_object
 from adk_airflow.runtime.tool_node import as_node, to_tool
 
