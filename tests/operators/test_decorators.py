@@ -84,7 +84,8 @@ def test_the_function_is_mapped(gemini: Start) -> None:
         plus.partial(b=1).expand(a=[1, 2])
     run = run_dag(dag)
 
-    assert run.outputs == {"greeter": ["you said: Ada", "you said: Alan"], "add": [{"sum": 2}, {"sum": 3}]}
+    assert sorted(run.outputs["greeter"]) == ["you said: Ada", "you said: Alan"]
+    assert sorted(given["sum"] for given in run.outputs["add"]) == [2, 3]
 
 
 def test_a_function_that_gives_an_agent_nothing_fails() -> None:

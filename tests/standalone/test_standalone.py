@@ -241,6 +241,8 @@ def test_an_interrupted_start_leaves_nothing_running(airflow: StandaloneAirflow)
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
+        # A test run in the background of a shell ignores the signal, and a child would inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
         deadline = time.monotonic() + 60
