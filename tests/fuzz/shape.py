@@ -38,7 +38,7 @@ class Shape:
         self.unit_of: dict[str, str] = {}
         self.path_of: dict[str, str] = {}
         self.before: dict[str, list[str]] = {}
-        self._mapped = {_unit(task.task_id) for task in self.plan.tasks if task.kind == "item"}
+        self.mapped = {_unit(task.task_id) for task in self.plan.tasks if task.kind == "item"}
         self._gates: dict[str, list[str]] = {}
         self._read(flow, "", None)
 
@@ -90,7 +90,7 @@ class Shape:
     def _beside(self, one: Node, other: Node) -> bool:
         unit, other_unit = self.unit_of[one.name], self.unit_of[other.name]
         if unit == other_unit:
-            return unit in self._mapped
+            return unit in self.mapped
         return other_unit not in self.after[unit] and unit not in self.after[other_unit]
 
     def paired_joins(self) -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,18 @@ def test_a_failure_beside_another_branch_is_compared_with_adk_where_that_branch_
     assert judge(flow).kind == FAILURE
     lost = Result({key: value for key, value in tasks.parts.items() if key != "outputs wf/b"}, tasks.failed)
     assert documented(flow, run_in_adk(flow), lost) == ""
+
+
+def test_items_of_a_worker_that_failed_are_excused_and_nothing_else() -> None:
+    """The worker runs twice and fails each time: in ADK the second run never comes, as tasks its items are there already."""
+    inner = Flow("c", (Node("c_1"), Node("c_2"), Node("c_3")), (Edge(START, "c_1"), Edge("c_1", "c_2"), Edge("c_1", "c_3")))
+    flow = _diamond()
+    flow = replace(flow, nodes=(*flow.nodes[:2], Node("c", "worker", inner=inner)))
+    adk, tasks = run_in_adk(flow), run_in_airflow(flow, "tasks")
+
+    assert [len(one.parts["outputs wf/c/c/c_1"].splitlines()) for one in (adk, tasks)] == [1, 2]
+    assert judge(flow).kind == FAILURE
+    assert documented(flow, adk, Result({**tasks.parts, "outputs wf/a": '["wf/a", "never"]'}, tasks.failed)) == ""
 
 
 def test_state_that_two_branches_share_is_excused_only_for_the_keys_they_share() -> None:

@@ -86,16 +86,18 @@ def _by_timing(shape: Shape, adk: Result, tasks: Result) -> str:
 def _unlike(shape: Shape, last: str, failed: set[str], tasks: Result) -> list[str]:
     """What differs from an ADK run in which all that does not depend on a failure ends before the unit ``last`` fails.
 
-    Other units that failed beside it are left out of the comparison.
+    Other units that failed beside it are left out of the comparison, and so are the items of a parallel worker that failed:
+    they are tasks, of which those that come after the failure run too.
     """
     others = {name for name, unit in shape.unit_of.items() if unit in failed and unit != last}
+    items = {name for name, unit in shape.unit_of.items() if unit == last and unit in shape.mapped}
     adk = run_in_adk(
         change(shape.flow, lambda node: _silent(node) if node.name in others else replace(node, limit=None)),
         Timing(shape.ends(last=last, failed=failed)),
     )
-    nodes = [inner for top in shape.flow.nodes for inner in everywhere(top) if inner.name in others]
+    nodes = [inner for top in shape.flow.nodes for inner in everywhere(top) if inner.name in others | items]
     keys = {f"state {key}" for node in nodes for inner in everywhere(node) for key in written(inner)}
-    paths = tuple(f"outputs {shape.flow.name}/{shape.path_of[name]}/" for name in others)
+    paths = tuple(f"outputs {shape.flow.name}/{shape.path_of[name]}/" for name in others | items)
     return [
         part
         for part in tasks.differs_from(adk)
