@@ -102,7 +102,7 @@ class Shape:
         """For each node the place of its unit when one unit runs after another, in the order in which they are read.
 
         Args:
-            last: This unit fails: all that waits for none of ``failed`` comes before it.
+            last: This unit fails: all that waits for none of ``failed`` comes before it, all else after it.
             failed: The units that failed.
         """
         before = {unit: set(sources) for unit, sources in self.before.items()}
@@ -115,8 +115,8 @@ class Shape:
         if last:
             lost = {other for unit in failed for other in self.after[unit]}
             for unit in self.before:
-                if unit not in lost and unit != last:
-                    put(unit, last)
+                if unit != last:
+                    put(*((last, unit) if unit in lost else (unit, last)))
         for sources in self.before.values():
             for first, second in pairwise(sources):
                 put(first, second)

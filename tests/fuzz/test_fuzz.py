@@ -97,6 +97,15 @@ def test_a_failure_beside_another_branch_is_compared_with_adk_where_that_branch_
     assert documented(flow, run_in_adk(flow), lost) == ""
 
 
+def test_of_two_failures_each_is_compared_with_what_depends_on_neither() -> None:
+    nodes = (Node("bad", fails="KeyError"), Node("a"), Node("worse", fails="ValueError"), Node("after"), Node("last"))
+    edges = (Edge(START, "bad"), Edge(START, "a"), Edge("a", "worse"), Edge("worse", "after"), Edge("after", "last"))
+    flow = Flow("wf", nodes, edges)
+
+    assert {"bad", "worse"} <= run_in_airflow(flow, "tasks").failed
+    assert judge(flow).kind == FAILURE
+
+
 def test_items_of_a_worker_that_failed_are_excused_and_nothing_else() -> None:
     """The worker runs twice and fails each time: in ADK the second run never comes, as tasks its items are there already."""
     inner = Flow("c", (Node("c_1"), Node("c_2"), Node("c_3")), (Edge(START, "c_1"), Edge("c_1", "c_2"), Edge("c_1", "c_3")))
