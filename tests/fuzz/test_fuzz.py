@@ -98,9 +98,9 @@ def test_a_failure_beside_another_branch_is_compared_with_adk_where_that_branch_
 
 
 def test_of_two_failures_each_is_compared_with_what_depends_on_neither() -> None:
-    nodes = (Node("bad", fails="KeyError"), *map(Node, "abcde"), Node("worse", fails="ValueError"), Node("after"))
+    nodes = (Node("bad", fails="KeyError"), *map(Node, "abcde"), Node("worse", fails="ValueError"), Node("after"), Node("too"))
     edges = (Edge(START, "bad"), Edge(START, "a"), Edge("a", "b"), Edge("b", "worse"), Edge("worse", "after"))
-    flow = Flow("wf", nodes, (*edges, Edge("b", "c"), Edge("c", "d"), Edge("d", "e")))
+    flow = Flow("wf", nodes, (*edges, Edge("b", "c"), Edge("c", "d"), Edge("d", "e"), Edge("bad", "too")))
 
     assert {"bad", "worse"} <= run_in_airflow(flow, "tasks").failed
     assert judge(flow).kind == FAILURE
