@@ -31,7 +31,13 @@ def test_it_takes_adks_arguments_and_declares_adks_function(documents, new_embed
 def test_it_finds_what_adks_finds(documents, new_embedding):
     adk = AdkFilesRetrieval(name="s", description="d", input_dir=str(documents), embedding_model=new_embedding())
 
-    for query in ("cron", "What reads cron expressions?", "date", "a pool of pools, and a date", "database database date"):
+    for query in (
+        "cron",
+        "What reads cron expressions?",
+        "date",
+        "dates, and the date of a database",
+        "database database date",
+    ):
         assert ask(make(documents, new_embedding()), query) == ask(adk, query)
 
 
