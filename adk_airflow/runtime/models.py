@@ -89,8 +89,7 @@ class ModelConnections(BasePlugin):
         if not isinstance(agent, LlmAgent) or any(agent.model is made for _, _, made in self._made):
             return
         maker = self._maker_for(agent.name, callback_context.node_path or "")
-        own = self._own_model(agent)
-        if maker is None or not isinstance(own, (str, Gemini)):
+        if maker is None or not isinstance(own := self._own_model(agent), (str, Gemini)):
             return
         try:
             made = maker(own)

@@ -104,4 +104,6 @@ def connections(nodes: Mapping[str, Mapping[str, Any]], paths: Collection[str], 
         found.pop("", None)
     if not found:
         return {}
-    return {"llm_conn_id": next(iter(found.values())) if len(found) == 1 and (len(paths) == 1 or "" in found) else found}
+    # One that only a node inside a nested workflow was given is not for the workflow's other agents.
+    for_all = list(found) == [""] or (len(paths) == 1 and list(found) == list(paths))
+    return {"llm_conn_id": next(iter(found.values())) if for_all else found}

@@ -212,6 +212,21 @@ def test_the_plan_shows_which_connection_a_task_uses() -> None:
     }
 
 
+def test_a_connection_of_one_agent_inside_a_nested_workflow_is_not_for_the_others_in_its_task() -> None:
+    first = agent("a")
+    nested = Workflow(name="inner", edges=[(START, first), (first, agent("b"))], max_concurrency=1)
+    outer = Workflow(name="outer", edges=[(START, nested)])
+
+    def planned(nodes: dict[str, Any], **options: Any) -> Any:
+        return plan_workflow(outer, nodes=nodes, **options).tasks[0].arguments["llm_conn_id"]
+
+    assert planned({"inner/a": {"llm_conn_id": "one"}}) == {"inner/a": "one"}
+    assert planned({"inner/a": {"llm_conn_id": "one"}}, llm_conn_id="two") == {"": "two", "inner/a": "one"}
+    assert planned({"inner": {"llm_conn_id": "one"}}) == "one"
+    assert planned({}, llm_conn_id="two") == "two"
+    assert planned({"inner/a": {"llm_conn_id": "one"}}, mode="embedded") == {"inner/a": "one"}
+
+
 def test_a_connection_that_is_no_id_is_refused() -> None:
     with pytest.raises(NodeOverrideError, match="node 'a': llm_conn_id 7 is not the id of a connection"):
         plan_workflow(pair(), nodes={"a": {"llm_conn_id": 7}})
