@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from google.adk.agents.llm_agent import LlmAgent
 from google.adk.models.base_llm import BaseLlm
@@ -21,9 +20,7 @@ from google.adk.models.google_llm import Gemini
 from google.adk.plugins.base_plugin import BasePlugin
 
 from adk_airflow.errors import ModelConnectionError
-
-if TYPE_CHECKING:
-    from airflow.sdk import Connection
+from adk_airflow.runtime import connections
 
 GROUP = "adk_airflow.llm"
 
@@ -45,23 +42,8 @@ def read_connections(conn_ids: Mapping[str, str], *, where: str) -> ModelConnect
 
 
 def _maker(conn_id: str, where: str) -> MakeLlm:
-    from airflow.sdk import BaseHook
-    from airflow.sdk.exceptions import AirflowNotFoundException
-
-    try:
-        connection: Connection = BaseHook.get_connection(conn_id)
-    except AirflowNotFoundException:
-        raise ModelConnectionError(
-            f"{where}: there is no Airflow connection {conn_id!r}. Add it under Admin, Connections, or correct llm_conn_id."
-        ) from None
-    found: list[EntryPoint] = list(entry_points(group=GROUP, name=str(connection.conn_type)))
-    if not found:
-        known = ", ".join(sorted(entry.name for entry in entry_points(group=GROUP))) or "none"
-        raise ModelConnectionError(
-            f"{where}: no installed provider makes models of connection {conn_id!r}, whose type is {connection.conn_type!r}."
-            f" Types that are known here: {known}. For Gemini install adk-airflow-google-genai."
-        )
-    make_llm = found[0].load()
+    connection = connections.read(conn_id, where, ModelConnectionError)
+    make_llm = connections.maker(connection, GROUP, "makes models of", where, ModelConnectionError)
     return lambda model: make_llm(model, connection)
 
 

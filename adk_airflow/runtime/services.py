@@ -7,11 +7,11 @@ since it may hold a password.
 from __future__ import annotations
 
 import os
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from adk_airflow.errors import ServiceConfigurationError
+from adk_airflow.runtime import connections
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
@@ -176,28 +176,14 @@ def _refused(setting: str, uri: str, error: Exception) -> ServiceConfigurationEr
 
 
 def _connection(setting: str, conn_id: str) -> Connection:
-    from airflow.sdk import BaseHook
-    from airflow.sdk.exceptions import AirflowNotFoundException
-
-    try:
-        return BaseHook.get_connection(conn_id)
-    except AirflowNotFoundException:
-        raise ServiceConfigurationError(
-            f"[adk_airflow] {setting}: there is no Airflow connection {conn_id!r}. Add it under Admin, Connections."
-        ) from None
+    return connections.read(conn_id, f"[adk_airflow] {setting}", ServiceConfigurationError)
 
 
 def _of_connection(setting: str, conn_id: str, group: str, function: str) -> Any:
     """What the provider for the connection's type makes of it: its entry point in ``group`` is ``function(connection)``."""
     connection = _connection(setting, conn_id)
-    found = list(entry_points(group=group, name=str(connection.conn_type)))
-    if not found:
-        known = ", ".join(sorted(entry.name for entry in entry_points(group=group))) or "none"
-        raise ServiceConfigurationError(
-            f"[adk_airflow] {setting}: no installed provider has {function}() for connection {conn_id!r}, whose type is"
-            f" {connection.conn_type!r}. Types that are known here: {known}."
-        )
-    return found[0].load()(connection)
+    where = f"[adk_airflow] {setting}"
+    return connections.maker(connection, group, f"has {function}() for", where, ServiceConfigurationError)(connection)
 
 
 def _database_url(connection: Connection) -> str:

@@ -1,0 +1,46 @@
+"""Airflow connections, and what the provider for a connection's type makes of one: an entry point named like the type."""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from airflow.sdk import Connection
+
+
+def read(conn_id: str, where: str, raises: type[Exception]) -> Connection:
+    """The connection; to be read before a task's event loop runs, on which this could hang.
+
+    Raises:
+        Exception: ``raises``, beginning with ``where``: there is none.
+    """
+    from airflow.sdk import BaseHook
+    from airflow.sdk.exceptions import AirflowNotFoundException
+
+    try:
+        return BaseHook.get_connection(conn_id)
+    except AirflowNotFoundException:
+        raise raises(
+            f"{where}: there is no Airflow connection {conn_id!r}. Add it under Admin, Connections, or correct its id."
+        ) from None
+
+
+def maker(connection: Connection, group: str, what: str, where: str, raises: type[Exception]) -> Any:
+    """The function of the provider for the connection's type.
+
+    Args:
+        connection: The connection.
+        group: The group of entry points.
+        what: What the function does, as a verb with its object.
+        where: Who asks, for the error.
+        raises: Class of the error when no installed provider has one.
+    """
+    found = list(entry_points(group=group, name=str(connection.conn_type)))
+    if not found:
+        known = ", ".join(sorted(entry.name for entry in entry_points(group=group))) or "none"
+        raise raises(
+            f"{where}: no installed provider {what} connection {connection.conn_id!r}, whose type is"
+            f" {connection.conn_type!r}. Types that are known here: {known}."
+        )
+    return found[0].load()
