@@ -159,7 +159,8 @@ def _node(node: Node, paused: bool) -> Iterator[str]:
 
 def _function(node: Node, paused: bool) -> Iterator[str]:
     generator = node.style == "generator" and node.kind == "function"
-    params = [f"{key}: Any = None" for key in node.reads[:1] if key.isidentifier()]
+    # ADK fills parameters before the body runs, so a node that pauses first reads the key itself.
+    params = [] if paused else [f"{key}: Any = None" for key in node.reads[:1] if key.isidentifier()]
     keyword = "async def" if paused or node.style == "async" else "def"
     yield f"{keyword} {node.name}({', '.join(['ctx: Context', 'node_input: Any', *params])}):"
     if paused:

@@ -118,6 +118,15 @@ def test_items_of_a_worker_that_failed_are_excused_and_nothing_else() -> None:
     assert documented(flow, adk, Result({**tasks.parts, "outputs wf/a": '["wf/a", "never"]'}, tasks.failed)) == ""
 
 
+@pytest.mark.parametrize("kind", ["function", "worker"])
+def test_a_node_that_start_and_a_later_node_trigger_reads_what_the_later_one_left(kind: str) -> None:
+    nodes = (Node("a"), Node("b", writes=(Write("of_b"),)), Node("c", kind, reads=("of_b",)))
+    flow = Flow("wf", nodes, (Edge(START, "c"), Edge(START, "a"), Edge("a", "b"), Edge("b", "c")))
+
+    assert "def c(ctx: Context, node_input: Any, of_b: Any = None):" in source(flow)
+    assert judge(flow).kind == RUN_ORDER
+
+
 def test_state_that_two_branches_share_is_excused_only_for_the_keys_they_share() -> None:
     nodes = (
         Node("a", writes=(Write("k", "append"),)),
