@@ -1,19 +1,21 @@
 """Values as JSON that keeps their Python type, and as plain JSON for people and other tasks.
 
 ``encode``/``decode`` are exact: what comes out equals what went in, type included (``True``, ``1`` and ``"1"`` stay three
-things). A value that JSON lacks becomes ``{"$": tag, "v": ...}``. Decoding never imports a module and never runs code of a
-value: pydantic models are only rebuilt from classes that the workflow's own import has already loaded.
+things). A value that JSON lacks becomes ``{"$": tag, "v": ...}``, with its class in ``"c"`` where a module defines it.
+Decoding never imports a module and never runs code of a value.
 """
 
 from __future__ import annotations
 
 import base64
+import collections
+import dataclasses
 import datetime as dt
 import decimal
 import enum
 import json
 import math
-import sys
+import pathlib
 import uuid
 import zoneinfo
 from collections.abc import Callable
@@ -23,6 +25,7 @@ import pendulum
 from pydantic import BaseModel
 
 from adk_airflow.errors import EnvelopeError, ValueNotTransferableError
+from adk_airflow.runtime import objects
 
 TAG = "$"
 _RESERVED = {"__classname__", "__id__"}
@@ -33,10 +36,19 @@ _FROM_TEXT: dict[str, Callable[[str], Any]] = {
     "bytearray": lambda text: bytearray(base64.b64decode(text)),
     "date": dt.date.fromisoformat,
     "time": dt.time.fromisoformat,
-    "decimal": decimal.Decimal,
-    "uuid": uuid.UUID,
+    "Decimal": decimal.Decimal,
+    "UUID": uuid.UUID,
+    "PosixPath": pathlib.PosixPath,
+    "PurePosixPath": pathlib.PurePosixPath,
+    "PureWindowsPath": pathlib.PureWindowsPath,
 }
 _FROM_LIST: dict[str, Callable[[Any], Any]] = {"tuple": tuple, "set": set, "frozenset": frozenset}
+_FROM_PAIRS: dict[str, Callable[[Any], Any]] = {
+    "dict": dict,
+    "OrderedDict": collections.OrderedDict,
+    "Counter": lambda pairs: collections.Counter(dict(pairs)),
+}
+_FACTORIES: dict[str, type] = {kind.__name__: kind for kind in (list, dict, set, tuple, str, bytes, int, float, bool)}
 
 
 def encode(value: Any) -> Any:
@@ -75,17 +87,28 @@ def _encode(value: Any, where: str) -> Any:
     if kind is dict:
         if all(type(key) is str for key in value) and TAG not in value:
             return {_checked_text(key, f"{where} key"): _encode(item, f"{where}[{key!r}]") for key, item in value.items()}
-        pairs = [[_encode(k, f"{where} key"), _encode(v, f"{where}[{k!r}]")] for k, v in value.items()]
-        return {TAG: "dict", "v": pairs}
+        return {TAG: "dict", "v": _pairs(value, where)}
+    if kind in (collections.OrderedDict, collections.Counter):
+        return {TAG: kind.__name__, "v": _pairs(value, where)}
+    if kind is collections.defaultdict:
+        factory = value.default_factory
+        if factory is not None and factory not in _FACTORIES.values():
+            raise ValueNotTransferableError(
+                f"{where} is a defaultdict that makes its values with {factory!r}, which no task could be told."
+                f" Use one of {', '.join(_FACTORIES)}, or a plain dict."
+            )
+        return {TAG: "defaultdict", "v": [factory and factory.__name__, _pairs(value, where)]}
+    if kind is collections.deque:
+        return {TAG: "deque", "v": [value.maxlen, [_encode(item, f"{where}[{i}]") for i, item in enumerate(value)]]}
     if kind in (tuple, set, frozenset):
         items = value if kind is tuple else sorted(value, key=repr)
         return {TAG: kind.__name__, "v": [_encode(item, f"{where}[{i}]") for i, item in enumerate(items)]}
     if kind in (bytes, bytearray):
         return {TAG: kind.__name__, "v": base64.b64encode(value).decode("ascii")}
-    if isinstance(value, BaseModel):
-        return {TAG: "model", "c": _class_name(kind, BaseModel, where), "v": _encode_model(value, where)}
-    if isinstance(value, enum.Enum):
-        return {TAG: "enum", "c": _class_name(kind, enum.Enum, where), "v": _encode(value.value, where)}
+    if (of_class := objects.kind_of(value)) is not None:
+        name = objects.class_name(kind, of_class, where)
+        parts = objects.take_apart(value, of_class)
+        return {TAG: of_class, "c": name, "v": {part: _encode(held, f"{where} ({part})") for part, held in parts.items()}}
     if kind in (dt.datetime, pendulum.DateTime):
         return _encode_datetime(value, where)
     for tag, cls in (("date", dt.date), ("time", dt.time)):
@@ -93,12 +116,16 @@ def _encode(value: Any, where: str) -> Any:
             return {TAG: tag, "v": value.isoformat()}
     if kind is dt.timedelta:
         return {TAG: "timedelta", "v": [value.days, value.seconds, value.microseconds]}
-    if kind in (decimal.Decimal, uuid.UUID):
-        return {TAG: kind.__name__.lower(), "v": str(value)}
+    if kind in (decimal.Decimal, uuid.UUID, pathlib.PosixPath, pathlib.PurePosixPath, pathlib.PureWindowsPath):
+        return {TAG: kind.__name__, "v": str(value)}
     raise ValueNotTransferableError(
-        f"{where} is a {kind.__module__}.{kind.__qualname__}, which has no JSON form. Return or store plain data"
-        " (str, numbers, bool, None, list, dict, tuple, set, bytes, dates) or a pydantic model defined in a module."
+        f"{where} is a {kind.__module__}.{kind.__qualname__}, which has no JSON form. Return or store plain data (str, numbers,"
+        " bool, None, list, dict, tuple, set, bytes, dates) or a pydantic model, dataclass, named tuple or enum of a module."
     )
+
+
+def _pairs(value: dict[Any, Any], where: str) -> list[Any]:
+    return [[_encode(k, f"{where} key"), _encode(v, f"{where}[{k!r}]")] for k, v in value.items()]
 
 
 def _checked_text(value: str, where: str) -> str:
@@ -140,31 +167,6 @@ def _decode_datetime(kind: str, text: str, zone_name: str | None, fold: int) -> 
     return pendulum.DateTime(*plain_value.timetuple()[:6], plain_value.microsecond, tzinfo=zone, fold=fold)
 
 
-def _encode_model(model: BaseModel, where: str) -> Any:
-    """All that the model holds: fields with their defaults, extra fields, private attributes, and which fields were set."""
-    parts = {
-        "fields": dict(model.__dict__),
-        "extra": model.__pydantic_extra__,
-        "private": model.__pydantic_private__,
-        "set": model.model_fields_set,
-    }
-    return {name: _encode(part, f"{where} ({name})") for name, part in parts.items()}
-
-
-def _class_name(cls: type, base: type, where: str) -> str:
-    name = f"{cls.__module__}:{cls.__qualname__}"
-    try:
-        found = None if "<locals>" in name else _loaded_class(name, base)
-    except EnvelopeError:
-        found = None
-    if found is not cls:
-        raise ValueNotTransferableError(
-            f"{where} is a {cls.__qualname__}, a class that another task could not find by its name. Define the class at the"
-            " top level of a module (a class made inside a function or a parametrized generic has no place there)."
-        )
-    return name
-
-
 def decode(data: Any) -> Any:
     """Turns what ``encode`` made back into the value.
 
@@ -180,8 +182,15 @@ def decode(data: Any) -> Any:
     tag: Any = data[TAG]
     raw: Any = data.get("v")
     try:
-        if tag == "dict":
-            return {decode(key): decode(item) for key, item in raw}
+        if tag in _FROM_PAIRS:
+            return _FROM_PAIRS[tag]((decode(key), decode(item)) for key, item in raw)
+        if tag == "defaultdict":
+            factory, pairs = raw
+            return collections.defaultdict(
+                factory and _FACTORIES[factory], ((decode(key), decode(item)) for key, item in pairs)
+            )
+        if tag == "deque":
+            return collections.deque((decode(item) for item in raw[1]), maxlen=raw[0])
         if tag in _FROM_LIST:
             return _FROM_LIST[tag](decode(item) for item in raw)
         if tag in _FROM_TEXT:
@@ -190,10 +199,8 @@ def decode(data: Any) -> Any:
             return dt.timedelta(*raw)
         if tag == "datetime":
             return _decode_datetime(*raw)
-        if tag == "enum":
-            return _loaded_class(data["c"], enum.Enum)(decode(raw))
-        if tag == "model":
-            return _rebuild_model(_loaded_class(data["c"], BaseModel), raw)
+        if tag in objects.KINDS:
+            return objects.put_together(tag, data["c"], {part: decode(held) for part, held in raw.items()})
     except EnvelopeError:
         raise
     except Exception as error:
@@ -201,36 +208,11 @@ def decode(data: Any) -> Any:
     raise EnvelopeError(f"a value carries the unknown tag {tag!r}")
 
 
-def _rebuild_model(cls: Any, raw: dict[str, Any]) -> Any:
-    """The model as it was. Nothing of the class runs: no validation, no default factory, no ``model_post_init``."""
-    model = cls.__new__(cls)
-    parts = {name: decode(raw[name]) for name in ("fields", "extra", "private", "set")}
-    object.__setattr__(model, "__dict__", parts["fields"])
-    object.__setattr__(model, "__pydantic_extra__", parts["extra"])
-    object.__setattr__(model, "__pydantic_private__", parts["private"])
-    object.__setattr__(model, "__pydantic_fields_set__", parts["set"])
-    return model
-
-
-def _loaded_class(name: str, base: type) -> Any:
-    module_name, _, qualname = name.partition(":")
-    found: Any = sys.modules.get(module_name)
-    if module_name.split(".")[:2] == ["google", "genai"] and found is None:
-        from google.genai import types as found
-    for part in qualname.split("."):
-        found = getattr(found, part, None)
-    if not (isinstance(found, type) and issubclass(found, base)):
-        raise EnvelopeError(
-            f"a value of class {name} is not allowed: only {base.__name__} classes that importing the workflow loads"
-            " can be read back, and nothing is imported for a value"
-        )
-    return found
-
-
 def plain(value: Any) -> Any:
     """Returns ``value`` as plain JSON data for people and for tasks that know nothing of ADK; types may be lost.
 
-    A text-only ``Content`` becomes its text, bytes become base64, sets and tuples lists, models and dates their JSON form.
+    A text-only ``Content`` becomes its text, bytes become base64, sets, tuples and deques lists; models, dataclasses and dates
+    become their JSON form.
     """
     if value is None or isinstance(value, (bool, int, str)):
         return value.value if isinstance(value, enum.Enum) else value
@@ -240,7 +222,7 @@ def plain(value: Any) -> Any:
         found = {str(key): plain(item) for key, item in value.items()}
         # Airflow's XCom would take such a dict for a serialized object of its own.
         return json.dumps(found, ensure_ascii=False) if _RESERVED & found.keys() else found
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple, collections.deque)):
         return [plain(item) for item in value]
     if isinstance(value, (set, frozenset)):
         return [plain(item) for item in sorted(value, key=repr)]
@@ -249,6 +231,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, BaseModel):
         text = _text_of(value)
         return text if text is not None else plain(value.model_dump(mode="json", exclude_none=True))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name, None)) for field in dataclasses.fields(value)}
     if isinstance(value, (dt.datetime, dt.date, dt.time)):
         return value.isoformat()
     return str(value)

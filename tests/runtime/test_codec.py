@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import collections
+import dataclasses
 import datetime as dt
 import decimal
 import enum
 import json
+import pathlib
 import uuid
 import zoneinfo
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import pendulum
 import pytest
@@ -50,7 +53,42 @@ class Order(BaseModel):
     tags: tuple[str, ...] = ()
 
 
+@dataclasses.dataclass
+class Parcel:
+    sku: str
+    notes: list[str] = dataclasses.field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.made = [*getattr(self, "made", []), "once"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Point:
+    x: int
+    y: tuple[int, ...] = ()
+
+
+class Pair(NamedTuple):
+    left: int
+    right: object = None
+
+
+@dataclasses.dataclass
+class Listing(list):  # type: ignore[type-arg]
+    title: str = ""
+
+
 VALUES = [
+    Parcel("s", ["fragile"]),
+    Point(1, (2,)),
+    Pair(1, Point(2)),
+    collections.OrderedDict(z=1, a=2),
+    collections.Counter("aab"),
+    collections.defaultdict(list, {1: [Pair(1)]}),
+    collections.defaultdict(None, {"a": 1}),
+    collections.deque([1, (2,)], maxlen=3),
+    pathlib.Path("/tmp/x"),
+    pathlib.PureWindowsPath("C:/x"),
     None,
     True,
     1,
@@ -116,6 +154,33 @@ def test_a_model_comes_back_with_all_it_holds_and_nothing_of_its_class_runs() ->
     assert back.model_fields_set == ticket.model_fields_set
 
 
+def test_a_dataclass_comes_back_with_all_it_holds_and_nothing_of_its_class_runs() -> None:
+    back = codec.decode(json.loads(codec.dumps(codec.encode(Parcel("s")))))
+
+    assert vars(back) == {"sku": "s", "notes": [], "made": ["once"]}
+
+
+def test_containers_keep_how_they_work() -> None:
+    values = [collections.defaultdict(list), collections.deque([1, 2], maxlen=2), collections.OrderedDict(z=1, a=2)]
+    made, last, ordered = codec.decode(json.loads(codec.dumps(codec.encode(values))))
+    made["new"].append(1)
+    last.append(3)
+
+    assert (made, list(last), list(ordered)) == ({"new": [1]}, [2, 3], ["z", "a"])
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (Listing("text"), "value is a Listing, a dataclass that is also a built-in type"),
+        ([collections.defaultdict(lambda: 1)], r"value\[0\] is a defaultdict that makes its values with <function"),
+    ],
+)
+def test_what_another_task_could_not_make_again_is_refused(value: object, expected: str) -> None:
+    with pytest.raises(ValueNotTransferableError, match=expected):
+        codec.encode(value)
+
+
 def test_a_class_that_could_not_be_found_by_its_name_is_refused_where_it_is_written() -> None:
     with pytest.raises(ValueNotTransferableError, match="parametrized generic"):
         codec.encode(Box[int](inside=1))
@@ -174,7 +239,12 @@ def test_a_class_made_inside_a_function_is_refused() -> None:
     [
         ({"$": "model", "c": "subprocess:Popen", "v": {"args": "true"}}, "subprocess:Popen is not allowed"),
         ({"$": "model", "c": "not_imported_module:Thing", "v": {}}, "not_imported_module:Thing is not allowed"),
-        ({"$": "enum", "c": "os:environ", "v": "X"}, "os:environ is not allowed"),
+        ({"$": "enum", "c": "os:environ", "v": {"value": "X"}}, "os:environ is not allowed"),
+        ({"$": "dataclass", "c": "subprocess:Popen", "v": {"attributes": {}, "slots": {}}}, "subprocess:Popen is not allowed"),
+        ({"$": "namedtuple", "c": "builtins:tuple", "v": {"items": []}}, "builtins:tuple is not allowed"),
+        ({"$": "namedtuple", "c": f"{__name__}:Pair", "v": {"items": [1]}}, "Pair has 2 items, not 1"),
+        ({"$": "dataclass", "c": f"{__name__}:Point", "v": {"attributes": {}, "slots": {"z": 1}}}, "Point has no slot 'z'"),
+        ({"$": "defaultdict", "v": ["eval", []]}, "tagged 'defaultdict' cannot be read"),
         ({"$": "pickle", "v": "gASV"}, "unknown tag 'pickle'"),
         ({"$": "datetime", "v": ["datetime"]}, "tagged 'datetime' cannot be read"),
         ({"$": "bytes", "v": 3}, "tagged 'bytes' cannot be read"),
@@ -205,6 +275,8 @@ def test_nothing_is_imported_for_a_value() -> None:
         ({1: None}, {"1": None}),
         ({"__id__": "x"}, '{"__id__": "x"}'),
         (dt.date(2026, 1, 2), "2026-01-02"),
+        (Point(1, (2,)), {"x": 1, "y": [2]}),
+        (collections.deque([Pair(1)]), [[1, None]]),
         (float("nan"), "nan"),
     ],
 )
