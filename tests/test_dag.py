@@ -47,6 +47,18 @@ def test_the_user_message_reaches_the_first_nodes_and_the_last_output_is_the_run
     assert (run.state, run.output) == ("success", "tail:'HI'")
 
 
+def test_two_dags_of_one_id_in_one_process_each_run_their_own_workflow() -> None:
+    def first(node_input: str) -> str:
+        return "first"
+
+    def second(node_input: str) -> str:
+        return "second"
+
+    dags = [AdkDag(Workflow(name="wf", edges=[("START", body)]), dag_id="twice") for body in (first, second)]
+
+    assert [run_dag(dag).output for dag in dags] == ["first", "second"]
+
+
 def test_params_are_the_initial_state_and_bind_by_name() -> None:
     def scale(node_input: int, factor: int) -> int:
         return node_input * factor

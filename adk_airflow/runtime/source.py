@@ -7,6 +7,7 @@ for a workflow that is imported, or a key that the DAG file registered for an ob
 from __future__ import annotations
 
 import importlib
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -46,12 +47,14 @@ class Source:
 
 
 def register(key: str, source: Any) -> str:
-    """Makes a reference for a workflow given as an object; ``key`` is unique in the DAG file, such as the DAG's id.
+    """Makes a reference for a workflow given as an object; ``key`` is what people know it by, such as the DAG's id.
 
-    A task's process runs the same DAG file and so registers the same key before the task runs.
+    A task's process runs the same DAG file and so registers the same keys before the task runs. Another object under a key
+    that is taken, as when two DAGs of one test process have the same id, gets a number.
     """
-    _registered[key] = source
-    return _LIVE + key
+    free = (key if number == 1 else f"{key}#{number}" for number in itertools.count(1))
+    name = next(name for name in free if _registered.setdefault(name, source) is source)
+    return _LIVE + name
 
 
 def load(reference: str) -> Source:
