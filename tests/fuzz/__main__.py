@@ -1,18 +1,23 @@
 """Runs random workflows three ways and compares: ``python -m tests.fuzz --count 2000 --seed 1``.
 
-Prints how many agreed, how many differed as documented, by kind, and a workflow that disagreed as code that can be pasted.
-Exit 1 when one did.
+Prints how many agreed, how many differed as documented, by kind, and each workflow that disagreed as code that can be pasted.
+Exit 1 when one did. A process draws a hundred at a time, and stops there at the first that disagrees; so a seed gives the same
+workflows however many processes there are.
 """
 
 from __future__ import annotations
 
 import argparse
-import logging
+import multiprocessing
 import os
-import subprocess
 import sys
 import tempfile
-import warnings
+from concurrent.futures import ProcessPoolExecutor, as_completed
+
+from tests.fuzz.explore import Report, explore, prepare
+
+AT_A_TIME = 100
+MOST_SHARES = 1_000_000
 
 
 def main() -> int:
@@ -20,41 +25,26 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=2000, help="how many workflows (default %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="the same seed draws the same workflows (default %(default)s)")
     parser.add_argument("--nodes", type=int, default=25, help="how many nodes one has at most (default %(default)s)")
-    parser.add_argument("--jobs", type=int, default=1, help="processes that share the work, with seeds SEED, SEED+1, ...")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default %(default)s)")
     args = parser.parse_args()
-    if args.jobs > 1:
-        return _share(args)
+    shares = [min(AT_A_TIME, args.count - done) for done in range(0, args.count, AT_A_TIME)]
 
-    os.environ["AIRFLOW__LOGGING__LOGGING_LEVEL"] = "CRITICAL"
-    warnings.simplefilter("ignore")
-    from adk_airflow.testing import use_airflow_home
-
-    with tempfile.TemporaryDirectory(prefix="adk-airflow-fuzz-") as home:
-        use_airflow_home(home)
-        logging.disable(logging.CRITICAL)
-        from tests.fuzz.explore import explore
-
-        report = explore(args.count, seed_number=args.seed, most_nodes=args.nodes, tell=_tell)
-    if report.disagreement is not None:
-        print(report.explanation())
-    print(f"seed {args.seed}: {report.summary()}")
-    return 1 if report.disagreement is not None else 0
-
-
-def _tell(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
-def _share(args: argparse.Namespace) -> int:
-    """Runs a process for each seed; each has an Airflow of its own."""
-    shares = [args.count // args.jobs + (number < args.count % args.jobs) for number in range(args.jobs)]
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-m", "tests.fuzz", f"--count={n}", f"--seed={args.seed + number}", f"--nodes={args.nodes}"]
-        )
-        for number, n in enumerate(shares)
-    ]
-    return max([process.wait() for process in running])
+    with tempfile.TemporaryDirectory(prefix="adk-airflow-fuzz-") as homes:
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(args.jobs, context, prepare, (homes,)) as pool:
+            seeds = range(args.seed * MOST_SHARES, args.seed * MOST_SHARES + len(shares))
+            running = [
+                pool.submit(explore, count, seed_number=seed, most_nodes=args.nodes)
+                for count, seed in zip(shares, seeds, strict=True)
+            ]
+            total = Report()
+            for future in as_completed(running):
+                total += future.result()
+                print(total.summary(), file=sys.stderr, flush=True)
+    if total.disagreements:
+        print(total.explanation())
+    print(f"seed {args.seed}: {total.summary()}")
+    return 1 if total.disagreements else 0
 
 
 if __name__ == "__main__":

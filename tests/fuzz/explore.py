@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import logging
+import os
+import tempfile
 import traceback
+import warnings
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -22,11 +25,14 @@ class Report:
 
     Attributes:
         counts: How many workflows got each verdict, those seen while shrinking left out.
-        disagreement: The smallest workflow found whose difference is not documented, and what differs.
+        disagreements: The smallest workflows found whose difference is not documented, and what differs.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
-    disagreement: tuple[Flow, Verdict] | None = None
+    disagreements: list[tuple[Flow, Verdict]] = field(default_factory=list)
+
+    def __add__(self, other: Report) -> Report:
+        return Report(self.counts + other.counts, [*self.disagreements, *other.disagreements])
 
     def summary(self) -> str:
         """One line: how many agreed, differed as documented, and disagreed."""
@@ -38,28 +44,38 @@ class Report:
         )
 
     def explanation(self) -> str:
-        """The disagreement as a program that a person can paste, and what differs."""
-        if self.disagreement is None:
-            return ""
-        flow, verdict = self.disagreement
-        differs = [f"# {line}" for text in verdict.details for line in text.split("\n")]
-        return "\n".join([script(flow), "# What differs:", *differs])
+        """Each disagreement as a program that a person can paste, and what differs."""
+        lines = []
+        for flow, verdict in self.disagreements:
+            differs = [f"# {line}" for text in verdict.details for line in text.split("\n")]
+            lines += [script(flow), "# What differs:", *differs, ""]
+        return "\n".join(lines)
 
 
 class _Disagreement(AssertionError):
     """Tells Hypothesis that this is one to shrink."""
 
 
-def explore(count: int, *, seed_number: int, most_nodes: int = 25, tell: Callable[[str], None] | None = None) -> Report:
+def prepare(homes: str) -> None:
+    """Gives a new process an Airflow of its own in the folder ``homes``, and silence."""
+    os.environ["AIRFLOW__LOGGING__LOGGING_LEVEL"] = "CRITICAL"
+    warnings.simplefilter("ignore")
+    from adk_airflow.testing import use_airflow_home
+
+    use_airflow_home(tempfile.mkdtemp(dir=homes))
+    logging.disable(logging.CRITICAL)
+
+
+def explore(count: int, *, seed_number: int, most_nodes: int = 25) -> Report:
     """Judges random workflows until one disagrees.
 
     Args:
         count: How many.
         seed_number: The same number draws the same workflows.
         most_nodes: How many nodes a workflow has at most, those in nested ones left out.
-        tell: Called with a line now and then.
     """
     report = Report()
+    smallest: tuple[Flow, Verdict] | None = None
 
     @seed(seed_number)
     @settings(
@@ -73,20 +89,18 @@ def explore(count: int, *, seed_number: int, most_nodes: int = 25, tell: Callabl
     )
     @given(flows(most_nodes))
     def agrees(flow: Flow) -> None:
+        nonlocal smallest
         try:
             verdict = judge(flow)
         except Exception:
             verdict = Verdict("", (traceback.format_exc(),))
-        if report.disagreement is None:
+        if smallest is None:
             report.counts[verdict.kind] += 1
-            if tell is not None and report.counts.total() % 50 == 0:
-                tell(report.summary())
         if not verdict.kind:
-            if report.disagreement is None and tell is not None:
-                tell(f"a workflow of {len(flow.nodes)} nodes disagrees; looking for a smaller one")
-            report.disagreement = (flow, verdict)
+            smallest = (flow, verdict)
             raise _Disagreement
 
     with contextlib.suppress(_Disagreement):
         agrees()
+    report.disagreements += [smallest] if smallest else []
     return report
