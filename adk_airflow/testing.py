@@ -23,6 +23,7 @@ through Airflow's database. The first run in a process takes some seconds, each 
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from collections.abc import Mapping
@@ -54,7 +55,7 @@ class WorkflowRun:
         output: The workflow's output, with its Python type; None for no output.
         outputs: Per node (in a task group: with its prefix) the outputs of its runs, in order; None is left out.
         session_state: The session state at the end, ``temp:`` keys left out.
-        error: ``(type, message)`` of the first failure, or None.
+        error: ``(type, message)`` of the first failure of a node, or None.
         task_states: Per task id the states of its instances, in map-index order.
         labels: Per mapped task id, for each map index, the text that the UI shows for it.
         node_runs: Per id of a task that runs several nodes, its node runs: ``{"path", "node", "iteration", "status", ...}``.
@@ -99,9 +100,9 @@ def use_airflow_home(home: str | Path) -> Path:
     return home
 
 
-def current_dag() -> DAG:
-    """The DAG that is being tested; the DAG file in the DAGs folder returns it."""
-    return _current[-1]
+def current_dag() -> DAG | None:
+    """The DAG that is being tested, None when there is none; the DAG file in the DAGs folder returns it."""
+    return _current[-1] if _current else None
 
 
 def run_workflow(
@@ -146,20 +147,41 @@ def run_dag(dag: DAG, *, conf: Mapping[str, Any] | None = None, logical_date: da
     Args:
         dag: The DAG; made in the test or imported.
         conf: The run's configuration; keys that are params override them.
-        logical_date: The run's logical date; now if not given.
+        logical_date: The run's logical date, in UTC where it has no time zone; now if not given.
+
+    Raises:
+        RuntimeError: ``use_airflow_home`` was not called, or an event loop runs already.
+        TypeError: It is no DAG.
     """
+    from airflow.sdk import DAG, timezone
     from airflow.sdk.configuration import conf as settings
 
+    if not isinstance(dag, DAG):
+        raise TypeError(f"run_dag() takes a DAG, not a {type(dag).__name__}; run_workflow() takes a workflow")
+    if _loop_runs():
+        raise RuntimeError("a DAG run starts event loops of its own, so the test must be a plain function, not `async def`")
     folder = Path(settings.get("core", "dags_folder"))
+    if not folder.is_dir():
+        raise RuntimeError(
+            f"there is no folder {str(folder)!r}: call use_airflow_home() in conftest.py, before airflow is imported"
+        )
     (folder / _DAG_FILE).write_text(_DAG_SOURCE)
     dag.fileloc = str(folder / _DAG_FILE)
     _current.append(dag)
     try:
-        dates: dict[str, Any] = {} if logical_date is None else {"logical_date": logical_date}
+        dates: dict[str, Any] = {} if logical_date is None else {"logical_date": timezone.coerce_datetime(logical_date)}
         dag_run = dag.test(run_conf=dict(conf or {}), **dates)
     finally:
         _current.pop()
     return _read(dag, dag_run)
+
+
+def _loop_runs() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _read(dag: DAG, dag_run: Any) -> WorkflowRun:

@@ -105,6 +105,8 @@ def run(workflow: str, *, input: str, state: Mapping[str, Any], as_json: bool) -
         source = _load(workflow)
     except AdkAirflowError as error:
         return _fail(str(error))
+    from adk_airflow.runtime.driver import HostRun
+
     # A node's failures are reported as node runs; ADK would log each with two tracebacks besides.
     for logger in ("google_adk.google.adk.workflow._node_runner", "google_adk.google.adk.runners"):
         logging.getLogger(logger).addFilter(_has_no_traceback)
@@ -117,7 +119,12 @@ def run(workflow: str, *, input: str, state: Mapping[str, Any], as_json: bool) -
 
     started = time.monotonic()
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
-        result, asked = asyncio.run(_run(source, input, state, report))
+        try:
+            result, asked = asyncio.run(_run(source, input, state, report))
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # what ADK lets pass, such as a node that calls sys.exit()
+            result, asked = HostRun(error=error), []
     seconds = time.monotonic() - started
     name = source.workflow.name
     if result.error is not None:

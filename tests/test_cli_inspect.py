@@ -23,6 +23,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 WORKFLOWS = """
     import asyncio
+    import sys
     from google.adk import Event, Workflow
     from google.adk.events import RequestInput
     from google.adk.workflow import DEFAULT_ROUTE, JoinNode, RetryConfig, node
@@ -76,6 +77,10 @@ WORKFLOWS = """
     def ask():
         return RequestInput(interrupt_id="q1", message="Which colour?")
 
+    def leave():
+        sys.exit()
+
+    leaving = Workflow(name="leaving", edges=[("START", node(leave))])
     asking = Workflow(name="asking", edges=[("START", node(ask), step("tail"))])
     retrying = Workflow(name="retrying", edges=[("START", step("a"))], retry_config=RetryConfig(max_attempts=2))
     not_a_workflow = 3
@@ -100,7 +105,7 @@ def command(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     def call(name: str, workflow: str, *arguments: str) -> tuple[int, str, str]:
         code = main([name, f"cli_inspect_workflows:{workflow}", *arguments])
         out, err = capsys.readouterr()
-        return code, out, err
+        return code, out, err.removeprefix("the module was imported\n")  # by the first test that needs it
 
     return call
 
@@ -177,6 +182,27 @@ def test_an_error_is_one_line_that_says_what_is_wrong(command, name: str) -> Non
         assert (code, out, err.count("\n")) == (1, "", 1)
         assert err.startswith("adk-airflow: ")
         assert text in err
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("import sys; sys.exit()", "fails: SystemExit"),
+        ("raise RuntimeError('no key')", "fails: RuntimeError: no key"),
+        ("import not_installed_here", "cannot be imported: No module named 'not_installed_here'"),
+        ("def x(:", "fails: SyntaxError"),
+    ],
+)
+def test_a_module_that_cannot_be_imported_is_an_error(folder: Path, capsys, monkeypatch, text: str, says: str) -> None:
+    name = f"cli_inspect_broken_{abs(hash(text))}"
+    (folder / "dags" / f"{name}.py").write_text(text)
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+
+    assert main(["plan", f"{name}:root_agent"]) == 1
+    assert f"adk-airflow: workflow '{name}:root_agent' {says}" in capsys.readouterr().err
+    assert main(["plan", f".{name}:root_agent"]) == 1
+    assert "is not of the form 'package.module:attribute'" in capsys.readouterr().err
 
 
 def test_a_workflow_that_cannot_become_tasks_is_refused_with_the_way_out(command) -> None:
@@ -367,6 +393,15 @@ def test_run_of_a_workflow_that_asks_a_person_shows_the_question_and_ends(comman
     assert code == 1
     assert out.split() == [*out.split()[:2], "waiting", "asking@1/ask@1"]
     assert "workflow 'asking' is paused: node asking@1/ask@1 asks a person for input: 'Which colour?'." in err
+
+
+def test_run_of_a_node_that_ends_the_process_is_a_failure(command) -> None:
+    code, out, err = command("run", "leaving")
+
+    assert code == 1
+    assert out.split()[2:] == ["cancelled", "leaving@1/leave@1"]
+    assert "adk-airflow: workflow 'leaving', the run failed with SystemExit" in err
+    assert "Traceback" not in err
 
 
 def test_run_as_json_tells_a_pause_and_a_failure_apart(command) -> None:

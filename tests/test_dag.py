@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import os
+import re
 import signal
 import time
 from typing import Any
@@ -206,6 +207,53 @@ def test_a_loop_that_does_not_end_stops_at_its_limit_and_shows_its_routes() -> N
     assert "spin: 'again', spin: 'again'" in run.error[1]
 
 
+def endless() -> Workflow:
+    spin = router("spin", "again")
+    return Workflow(name="inner", edges=[("START", spin, {"again": spin})])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "task"),
+    [({}, "inner.spin_loop"), ({"inner": {"mode": "embedded"}}, "inner"), (None, "outer")],
+)
+def test_a_limit_holds_in_a_nested_workflow_wherever_it_runs(arguments: Any, task: str) -> None:
+    limit, mode = {"inner/spin": {"max_iterations": 3}}, "tasks" if arguments is not None else "embedded"
+    wf = Workflow(name="outer", edges=[("START", show("first"), endless(), show("last"))])
+    run = run_workflow(wf, mode=mode, nodes={**limit, **(arguments or {})})
+
+    assert run.error is not None
+    assert run.error[0] == "LoopLimitError"
+    assert "workflow 'inner', node 'spin' has run 3 times" in run.error[1]
+    assert [row["route"] for row in run.node_runs[task] if row["node"] == "spin"] == ["again"] * 3
+
+
+def test_a_limit_counts_anew_for_each_run_of_a_nested_workflow() -> None:
+    def turn(ctx: Context) -> Event:
+        ctx.state["turns"] = ctx.state.get("turns", 0) + 1
+        return Event(route="again" if ctx.state["turns"] % 2 else "done")
+
+    turn_node = node(turn)
+    inner = Workflow(name="inner", edges=[("START", turn_node, {"again": turn_node, "done": show("end")})])
+    wf = Workflow(name="outer", edges=[("START", (const("a", 1), const("b", 2)), inner)])
+    run = run_workflow(wf, nodes={"inner/turn": {"max_iterations": 2}})
+
+    assert (run.state, run.session_state) == ("success", {"turns": 4})
+    assert [row["path"] for row in run.node_runs["inner"] if row["node"] == "turn"] == [
+        f"outer@1/inner@{of_inner}/turn@{of_turn}" for of_inner in (1, 2) for of_turn in (1, 2)
+    ]
+
+
+def test_nodes_that_share_a_task_are_reported_and_the_workflow_around_them_is_not() -> None:
+    loop = node(lambda node_input: Event(output=1, route="done"), name="loop")
+    inner = Workflow(name="inner", edges=[("START", loop, {"again": loop, "done": show("end")})])
+    worker = node(lambda node_input: node_input, name="each", parallel_worker=True)
+    wf = Workflow(name="outer", edges=[("START", inner, worker)])
+    run = run_workflow(wf, nodes={"each": {"mode": "embedded"}})
+
+    assert [row["path"] for row in run.node_runs["inner.loop_loop"]] == ["outer@1/inner@1/loop@1"]
+    assert [row["path"] for row in run.node_runs["each"]] == ["outer@1/each@1/each@1", "outer@1/each@1"]
+
+
 def test_the_runs_of_a_loops_nodes_are_recorded_for_people() -> None:
     def count(ctx: Context, n: int = 0) -> Event:
         ctx.state["n"] = n + 1
@@ -224,12 +272,17 @@ def test_the_runs_of_a_loops_nodes_are_recorded_for_people() -> None:
 
 
 @pytest.mark.parametrize("mode", ["tasks", "embedded"])
-def test_airflows_timeout_ends_a_node_that_waits(mode: str) -> None:
+@pytest.mark.parametrize("blocks", [True, False])
+def test_airflows_timeout_ends_a_node_that_waits(mode: str, blocks: bool) -> None:
     async def wait() -> str:
         await asyncio.sleep(60)
         return "late"
 
-    wf = Workflow(name="wf", edges=[("START", node(wait))])
+    def block() -> str:
+        time.sleep(60)
+        return "late"
+
+    wf = Workflow(name="wf", edges=[("START", node(block if blocks else wait, name="wait"))])
     limit = {"execution_timeout": dt.timedelta(seconds=1)}
     began = time.monotonic()
     dag = AdkDag(wf, schedule=None, mode=mode, default_args=limit)
@@ -237,6 +290,8 @@ def test_airflows_timeout_ends_a_node_that_waits(mode: str) -> None:
 
     assert run.state == "failed"
     assert time.monotonic() - began < 30
+    if mode == "embedded":
+        assert [(row["path"], row["status"]) for row in run.node_runs["wf"]] == [("wf@1/wait@1", "cancelled")]
 
 
 @pytest.mark.parametrize(
@@ -668,8 +723,25 @@ def test_node_arguments_reach_the_nodes_operator_and_a_wrong_one_is_named() -> N
 
     assert (dag.get_task("a").retries, dag.get_task("a").queue) == (2, "gpu")
     assert dag.get_task("each.run").partial_kwargs["pool"] == "slow"
-    with pytest.raises(NodeOverrideError, match="node 'a': Airflow refuses"):
-        AdkDag(wf, schedule=None, nodes={"a": {"no_such_argument": 1}})
+    assert dag.task_ids == ["a", "each.items", "each.run", "each.collect"]
+
+
+@pytest.mark.parametrize("name", ["a", "each", "spin", "inner/b"])
+@pytest.mark.parametrize(
+    ("argument", "says"),
+    [
+        ({"pol": "x"}, "have no argument 'pol'. Did you mean 'pool'?"),
+        ({"priority_weight": "high"}, "Airflow refuses {'priority_weight': 'high'}: "),
+        ({"execution_timeout": 5}, "Airflow refuses {'execution_timeout': 5}: execution_timeout must be timedelta"),
+    ],
+)
+def test_a_wrong_argument_is_refused_with_the_node_and_the_nearest_right_name(name: str, argument: Any, says: str) -> None:
+    spin, inner = show("spin"), Workflow(name="inner", edges=[("START", show("b"))])
+    each = node(lambda node_input: 1, name="each", parallel_worker=True)
+    wf = Workflow(name="wf", edges=[("START", show("a"), each, inner, spin), (spin, {"again": spin})])
+
+    with pytest.raises(NodeOverrideError, match=rf"node '{name.rpartition('/')[2]}': .*{re.escape(says)}"):
+        AdkDag(wf, schedule=None, nodes={name: argument})
 
 
 def test_the_ui_shows_what_each_task_is_and_which_item_it_ran() -> None:

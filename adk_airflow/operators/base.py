@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from adk_airflow.runtime.driver import HostRun, Run
     from adk_airflow.runtime.inbox import Inbox, Start
     from adk_airflow.runtime.models import ModelConnections
+    from adk_airflow.runtime.node_runs import NodeRun
     from adk_airflow.runtime.source import Source
 
 
@@ -194,7 +195,13 @@ class AdkOperator(BaseOperator):
         from adk_airflow.runtime.node_runs import NodeRunWatch
 
         record = RunRecord(context["ti"], self.log)
-        watch = NodeRunWatch(run.session_id, record.add)
+
+        def report(node_run: NodeRun) -> None:
+            # The workflows around a nested one go on in other tasks; here they only seem to end.
+            if node_run.path.count("/") > len(self.scope):
+                record.add(node_run)
+
+        watch = NodeRunWatch(run.session_id, report)
 
         def on_event(event: Any) -> None:
             watch.on_event(event)

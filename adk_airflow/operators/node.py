@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
@@ -13,6 +13,7 @@ from adk_airflow.runtime import codec
 from adk_airflow.runtime.envelope import XCOM_KEY, Envelope
 
 if TYPE_CHECKING:
+    from adk_airflow.runtime.driver import HostRun, Run
     from adk_airflow.runtime.inbox import Inbox
     from adk_airflow.runtime.source import Source
 
@@ -123,8 +124,8 @@ class AdkRegionOperator(AdkGraphOperator):
 
     Args:
         region: Names of the nodes, in ADK's order.
-        max_iterations: For each node that shall not run more often than that: how often. The run then fails with
-            ``LoopLimitError``, which shows the last routes. None: no limit, as in ADK.
+        max_iterations: For each node that shall not run more often than that, by path where it is inside a nested workflow:
+            how often. The run then fails with ``LoopLimitError``, which shows the last routes. None: no limit, as in ADK.
     """
 
     custom_operator_name = "ADK region"
@@ -158,14 +159,27 @@ class AdkRegionOperator(AdkGraphOperator):
 
 
 class AdkNodeOperator(AdkGraphOperator):
-    """Runs one node of a workflow under ADK's Runner, once per trigger that reached it."""
+    """Runs one node of a workflow under ADK's Runner, once per trigger that reached it.
+
+    Args:
+        max_iterations: For a nested workflow: as for ``AdkRegionOperator``, by path (``inner/a``).
+    """
+
+    def __init__(self, *, max_iterations: Mapping[str, int] | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.max_iterations = dict(max_iterations or {})
 
     def execute(self, context: Any) -> Any:
         """Returns the node's plain output; XCom ``adk`` holds the envelope."""
-        from adk_airflow.runtime import host
+        from adk_airflow.runtime import adk_graph, host
 
         source = self.load()
         inbox = self.read_inbox(context, source)
         run = self.make_run(context, source, inbox)
-        result = self.await_adk(host.run_part(run, self.nodes, inbox.arrivals))
+
+        def work(run: Run) -> Awaitable[HostRun]:
+            return host.run_part(run, self.nodes, inbox.arrivals, max_iterations=self.max_iterations)
+
+        runs_others = adk_graph.runs_others(adk_graph.find_node(source.workflow, self.node))
+        result = self.await_shown(context, run, work) if runs_others else self.await_adk(work(run))
         return self.hand_on(context, self.leave(context, source, inbox, result))

@@ -114,17 +114,32 @@ class AdkItemOperator(AdkOperator):
         """Returns the plain output of the item, or the list of them for a batch of several."""
         from adk_airflow.runtime import host
 
-        context["adk_label"] = self.element["label"]
         source = self.load()
+        firing, element = self._read_element(context)
+        batch = [host.Item(at, value) for at, value in element]
         given, inbox = _read_items(context, source, self.items_task)
-        firing, encoded = json.loads(self.element["batch"])
-        batch = [host.Item(at, codec.decode(value)) for at, value in encoded]
         run = self.make_run(context, source, inbox)
         result = self.await_adk(host.run_items(run, self.node, firing, batch, _triggers(given)[firing]))
         items = [[firing, item.index, output] for item, output in zip(batch, result.outputs, strict=True)]
         self.leave(context, source, inbox, result, items=items)
         outputs = [codec.plain(output) for output in result.outputs]
         return outputs[0] if len(outputs) == 1 else outputs
+
+    def _read_element(self, context: Any) -> tuple[int, list[tuple[int, Any]]]:
+        """Which run of the worker the items belong to, and the items, each with its place in the list.
+
+        Raises:
+            EnvelopeError: The element is not what the ``items`` task makes, or holds a value that is not allowed.
+        """
+        try:
+            context["adk_label"] = self.element["label"]
+            firing, encoded = json.loads(self.element["batch"])
+            return firing, [(int(at), codec.decode(value)) for at, value in encoded]
+        except (EnvelopeError, KeyError, TypeError, ValueError, RecursionError) as error:
+            raise EnvelopeError(
+                f"node {self.node!r}: what task {self.items_task!r} gave for this mapped task cannot be used"
+                f" ({type(error).__name__}: {error}). Clear task {self.items_task!r} so that it runs again."
+            ) from error
 
 
 class AdkCollectOperator(AdkGraphOperator):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from adk_airflow.errors import WorkflowLoadError
@@ -21,12 +21,22 @@ class AdkWorkflowOperator(AdkOperator):
         state: The initial session state. None: the run's other params. Templated.
         session_id: An ADK session kept by ``[adk_airflow] session_service_uri``: a later run that gives the same id goes
             on in it. Templated. Empty: a session of the run's own.
+        max_iterations: How often a node may run at most, by its name, or path (``inner/a``) in a nested workflow; one more
+            fails with ``LoopLimitError``, which shows the last routes. None: no limit, as in ADK.
     """
 
     template_fields: Sequence[str] = (*AdkOperator.template_fields, "session_id")
     custom_operator_name = "ADK workflow"
 
-    def __init__(self, *, workflow: str, node: str = "", session_id: str | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        workflow: str,
+        node: str = "",
+        session_id: str | None = None,
+        max_iterations: Mapping[str, int] | None = None,
+        **kwargs: Any,
+    ) -> None:
         if not isinstance(workflow, str):
             raise WorkflowLoadError(
                 f"AdkWorkflowOperator takes 'package.module:attribute', not a {type(workflow).__name__}."
@@ -34,6 +44,7 @@ class AdkWorkflowOperator(AdkOperator):
             )
         super().__init__(workflow=workflow, node=node or kwargs.get("task_id", ""), starts=True, **kwargs)
         self.session_id = session_id
+        self.max_iterations = dict(max_iterations or {})
 
     def execute(self, context: Any) -> Any:
         """Returns the workflow's plain output; XCom ``adk`` holds the envelope."""
@@ -45,7 +56,11 @@ class AdkWorkflowOperator(AdkOperator):
         start = self.start(context)
         assert start is not None
         inbox = merge([], start)
-        result = self.await_shown(context, self.make_run(context, source, inbox, self.session_id or ""), host.run_workflow)
+        result = self.await_shown(
+            context,
+            self.make_run(context, source, inbox, self.session_id or ""),
+            lambda run: host.run_workflow(run, max_iterations=self.max_iterations),
+        )
         return self.plain_output(self.leave(context, source, inbox, result))
 
 

@@ -33,6 +33,11 @@ def parallel_worker_of(node: BaseNode) -> Any:
     return inner if isinstance(inner, _ParallelWorker) else None
 
 
+def runs_others(node: BaseNode) -> bool:
+    """Whether the node is there to run other nodes: a nested workflow, or a parallel worker."""
+    return isinstance(node, Workflow) or parallel_worker_of(node) is not None
+
+
 def without_wrapper(error: Exception) -> Exception:
     """The error that a node failed with, without ADK's wrapper in its context: a log would end with that, not the cause."""
     from google.adk.workflow._errors import DynamicNodeFailError

@@ -51,12 +51,12 @@ class Firing:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Firing:
         return cls(
-            node=data["node"],
+            node=_typed(data, "node", str),
             output=codec.decode(data["output"]),
             route=codec.decode(data["route"]),
-            branch=data["branch"],
-            next=tuple(data["next"]),
-            waiting=data["waiting"],
+            branch=_typed(data, "branch", str, type(None)),
+            next=tuple(_texts(data["next"])),
+            waiting=_typed(data, "waiting", bool),
         )
 
 
@@ -125,7 +125,7 @@ class Envelope:
             raise EnvelopeError(f"XCom {XCOM_KEY!r} of task {task!r} is a {type(text).__name__}, not an envelope. {advice}")
         try:
             data = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise EnvelopeError(f"XCom {XCOM_KEY!r} of task {task!r} is cut short or damaged ({error}). {advice}") from error
         version = data.get("adk_airflow") if isinstance(data, dict) else None
         if version != VERSION:
@@ -134,17 +134,17 @@ class Envelope:
             )
         try:
             return cls(
-                task=data["task"],
-                workflow=data["workflow"],
-                node=data["node"],
+                task=_typed(data, "task", str),
+                workflow=_typed(data, "workflow", str),
+                node=_typed(data, "node", str),
                 message=codec.decode(data["message"]),
-                firings=tuple(Firing.from_json(item) for item in data["firings"]),
-                state={key: lineage.Entry.from_json(item) for key, item in data["state"].items()},
-                lost=tuple(lineage.LostUpdate(*item) for item in data["lost"]),
-                items=tuple(codec.decode(data["items"])),
-                batches=data["batches"],
-                scopes={path: (branch, sub) for path, (branch, sub) in data["scopes"].items()},
-                error=None if data["error"] is None else tuple(data["error"]),
+                firings=tuple(Firing.from_json(item) for item in _typed(data, "firings", list)),
+                state={key: lineage.Entry.from_json(item) for key, item in _typed(data, "state", dict).items()},
+                lost=tuple(lineage.LostUpdate(*_texts(item)) for item in _typed(data, "lost", list)),
+                items=tuple(codec.decode(_typed(data, "items", list))),
+                batches=_typed(data, "batches", int),
+                scopes={path: _scope(scope) for path, scope in _typed(data, "scopes", dict).items()},
+                error=None if data["error"] is None else _pair(_texts(data["error"])),
             )
         except EnvelopeError as error:
             raise EnvelopeError(f"XCom {XCOM_KEY!r} of task {task!r}: {error}. {advice}") from error
@@ -167,3 +167,29 @@ class Envelope:
             if not firing.waiting:
                 has, output = firing.output is not None, firing.output
         return has, output
+
+
+def _typed(data: Any, key: str, *types: type) -> Any:
+    """What stands under the key. Raises TypeError where it has another type: it must not pass for something that it is not."""
+    value = data[key]
+    if not isinstance(value, types):
+        raise TypeError(f"{key!r} is a {type(value).__name__}")
+    return value
+
+
+def _texts(value: Any) -> list[str]:
+    if not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
+        raise TypeError(f"{value!r} is no list of texts")
+    return value
+
+
+def _pair(value: list[str]) -> tuple[str, str]:
+    first, second = value
+    return first, second
+
+
+def _scope(value: Any) -> tuple[str | None, bool]:
+    branch, sub_branch = value
+    if not (isinstance(branch, (str, type(None))) and isinstance(sub_branch, bool)):
+        raise TypeError(f"{value!r} is no branch")
+    return branch, sub_branch

@@ -77,6 +77,44 @@ class Parent:
     trigger: Trigger
 
 
+class _Limit:
+    """How often nodes of a workflow have run since it began, and how often they may.
+
+    Args:
+        workflow: The workflow's name.
+        most: For each node that has a limit: the limit.
+    """
+
+    def __init__(self, workflow: str, most: Mapping[str, int]) -> None:
+        self._workflow = workflow
+        self._most = most
+        self.restart()
+
+    def restart(self) -> None:
+        """The workflow begins."""
+        self._runs: dict[str, int] = {}
+        self._routes: list[str] = []
+
+    def note(self, node: str, route: Any) -> None:
+        """A run of the node gave this route, or none."""
+        if route is not None:
+            self._routes = [*self._routes[-4:], f"{node}: {route!r}"]
+
+    def begin(self, node: str) -> None:
+        """A run of the node begins.
+
+        Raises:
+            LoopLimitError: It has run as often as it may; the message shows the last routes.
+        """
+        runs = self._runs.get(node, 0)
+        if runs >= self._most.get(node, runs + 1):
+            raise LoopLimitError(
+                f"workflow {self._workflow!r}, node {node!r} has run {runs} times, its max_iterations, and is triggered again."
+                f" The last routes were {', '.join(self._routes) or 'none'}."
+            )
+        self._runs[node] = runs + 1
+
+
 class _Part(Workflow):
     """The workflow, of which only ``_names`` run here: triggered by ``_arrivals``, recording what leaves."""
 
@@ -86,7 +124,7 @@ class _Part(Workflow):
     _result: HostRun = PrivateAttr()
     _stand_ins: dict[str, BaseNode] = PrivateAttr(default_factory=dict)
     _first_runs: dict[str, int] = PrivateAttr(default_factory=dict)
-    _limits: dict[str, int] = PrivateAttr(default_factory=dict)
+    _limit: _Limit = PrivateAttr(default_factory=lambda: _Limit("", {}))
 
     def _iter_static_children(self) -> Iterator[BaseNode]:
         """Only these: the Runner opens and closes the toolsets of their agents."""
@@ -126,6 +164,10 @@ class _Part(Workflow):
         loop_state.join_arrivals.setdefault(arrival.target, set()).add(source)
         self._buffer_barrier_trigger(loop_state, arrival.target)
 
+    def _start_node_task(self, loop_state: _LoopState, ctx: Context, node_name: str, trigger: AdkTrigger) -> bool:
+        self._limit.begin(node_name)
+        return super()._start_node_task(loop_state, ctx, node_name, trigger)
+
     async def _handle_completion(
         self, loop_state: _LoopState, node_name: str, node: BaseNode, child_ctx: Context, ctx: Context
     ) -> None:
@@ -138,7 +180,7 @@ class _Part(Workflow):
     ) -> None:
         following = self._require_graph().get_next_pending_nodes(node_name=node_name, routes_to_match=route)
         self._result.firings.append(Firing(node_name, output, route, branch, tuple(following)))
-        self._check_limit(node_name, following)
+        self._limit.note(node_name, route)
         for target in following:
             if target not in self._names:
                 continue
@@ -148,17 +190,6 @@ class _Part(Workflow):
             else:
                 loop_state.trigger_buffer.setdefault(target, []).append(
                     AdkTrigger(input=output, use_sub_branch=len(following) > 1, branch=branch)
-                )
-
-    def _check_limit(self, node_name: str, following: Sequence[str]) -> None:
-        for target in following:
-            limit = self._limits.get(target)
-            runs = sum(firing.node == target for firing in self._result.firings)
-            if limit is not None and target in self._names and runs >= limit:
-                last = [f"{firing.node}: {firing.route!r}" for firing in self._result.firings if firing.route is not None]
-                raise LoopLimitError(
-                    f"workflow {self.name!r}, node {target!r} has run {runs} times, its max_iterations, and"
-                    f" {node_name!r} triggers it again. The last routes were {', '.join(last[-5:]) or 'none'}."
                 )
 
     def _has_terminal_output(self, loop_state: _LoopState) -> bool:
@@ -190,10 +221,11 @@ async def run_part(
         run: The Airflow run.
         names: The nodes.
         arrivals: What triggers them from outside.
-        max_iterations: How often a node may run at most; one more is a ``LoopLimitError``.
+        max_iterations: How often a node may run at most, by its path from ``run.workflow`` (``inner/a`` in a nested
+            workflow, whose every run counts anew); one more is a ``LoopLimitError``.
     """
     part = _make_part(run, frozenset(names), arrivals)
-    part._limits = dict(max_iterations or {})
+    part._limit, part._stand_ins = _limits(run.workflow, max_iterations or {})
     await drive(run, _around(run, part), part._result)
     return part._result
 
@@ -254,11 +286,66 @@ def _around(run: Run, part: _Part) -> _Part:
     return part
 
 
-async def run_workflow(run: Run) -> HostRun:
-    """Runs the whole workflow in ADK's engine; the single firing of the result holds the workflow's output."""
+async def run_workflow(run: Run, *, max_iterations: Mapping[str, int] | None = None) -> HostRun:
+    """Runs the whole workflow in ADK's engine; the single firing of the result holds the workflow's output.
+
+    Args:
+        run: The Airflow run.
+        max_iterations: As for ``run_part``.
+    """
     result = HostRun(state=run.state)
+    if max_iterations:
+        run = replace(run, workflow=_limited(run.workflow, max_iterations))
     await drive(run, _watched(run, result), result)
     return result
+
+
+def _limits(workflow: Workflow, most: Mapping[str, int]) -> tuple[_Limit, dict[str, BaseNode]]:
+    """The limit of a workflow's own nodes, and stand-ins for the nested workflows that hold nodes with a limit."""
+    inside: dict[str, dict[str, int]] = {}
+    for path, limit in most.items():
+        name, nested, rest = path.partition("/")
+        if nested:
+            inside.setdefault(name, {})[rest] = limit
+    own = {path: limit for path, limit in most.items() if "/" not in path}
+    stand_ins: dict[str, BaseNode] = {}
+    for name, given in inside.items():
+        nested_workflow: Any = find_node(workflow, name)
+        stand_ins[name] = _limited(nested_workflow, given)
+    return _Limit(workflow.name, own), stand_ins
+
+
+def _limited(workflow: Workflow, most: Mapping[str, int]) -> Workflow:
+    """The workflow itself, its class extended so that it fails when a node runs more often than it may."""
+    runs, stand_ins = _limits(workflow, most)
+
+    class Limited(type(workflow)):  # type: ignore[misc]
+        def _get_static_node_by_name(self, name: str) -> BaseNode:
+            found: BaseNode = stand_ins.get(name) or super()._get_static_node_by_name(name)
+            return found
+
+        def _seed_start_triggers(self, loop_state: _LoopState, ctx: Context, node_input: Any) -> None:
+            runs.restart()
+            super()._seed_start_triggers(loop_state, ctx, node_input)
+
+        def _start_node_task(self, loop_state: _LoopState, ctx: Context, node_name: str, trigger: AdkTrigger) -> bool:
+            runs.begin(node_name)
+            started: bool = super()._start_node_task(loop_state, ctx, node_name, trigger)
+            return started
+
+        def _buffer_downstream_triggers(
+            self, loop_state: _LoopState, node_name: str, output: Any, route: Any, branch: str | None = None
+        ) -> None:
+            runs.note(node_name, route)
+            super()._buffer_downstream_triggers(loop_state, node_name, output, route, branch)
+
+    return _with_class(workflow, Limited)
+
+
+def _with_class(workflow: Workflow, extended: type) -> Workflow:
+    copied = workflow.model_copy()
+    object.__setattr__(copied, "__class__", extended)
+    return copied
 
 
 def _watched(run: Run, result: HostRun) -> Workflow:
@@ -275,9 +362,7 @@ def _watched(run: Run, result: HostRun) -> Workflow:
             result.interrupts = sorted(ctx.interrupt_ids)
             result.firings = [Firing(self.name, ctx.output, ctx.route)]
 
-    watched = run.workflow.model_copy()
-    object.__setattr__(watched, "__class__", Watched)
-    return watched
+    return _with_class(run.workflow, Watched)
 
 
 def _restore_temp_state(ctx: Context, given: dict[str, Any]) -> None:

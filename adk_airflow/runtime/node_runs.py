@@ -7,7 +7,6 @@ output, and OpenTelemetry spans, which begin and end with each run but do not na
 from __future__ import annotations
 
 import sys
-from asyncio import CancelledError
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -32,7 +31,7 @@ class NodeRun:
 
     Attributes:
         path: ADK's path of the run, such as ``ticket_router@1/classify@2``.
-        status: ``ok``, ``failed``, ``waiting`` (for a person) or ``cancelled`` (another node failed).
+        status: ``ok``, ``failed``, ``waiting`` (for a person) or ``cancelled`` (another node failed, or the task was ended).
         output: What the node gave, None for nothing.
         route: The route it took, None for none.
         seconds: How long it ran; None when ADK's spans are switched off.
@@ -143,8 +142,9 @@ class NodeRunWatch(SpanProcessor):
             parent = self._open.get(span.parent.span_id) if span.parent is not None else None
             if parent is not None:
                 parent.failed.setdefault(_node_name(span), []).append(path)
-        elif isinstance(sys.exc_info()[1], CancelledError):
-            status = "cancelled"  # a span ends while the exception passes it, and only marks Exceptions
+        elif (passing := sys.exc_info()[1]) is not None and not isinstance(passing, Exception):
+            # A span ends while the exception passes it, and only marks Exceptions: a cancellation, or Airflow's timeout.
+            status = "cancelled"
         seen = self._seen.pop(path, _Seen())
         if status == "ok" and seen.waiting:
             status = "waiting"

@@ -82,7 +82,7 @@ def import_object(reference: str, *, what: str = "workflow", raises: type[Except
         raises: The error's class; raised when nothing is there or its module cannot be imported.
     """
     module_name, separator, attribute = reference.partition(":")
-    if not (module_name and separator and attribute):
+    if not (module_name and separator and attribute) or module_name.startswith("."):
         raise raises(
             f"{what} {reference!r} is not of the form 'package.module:attribute', such as 'my_agents.router:root_agent'"
         )
@@ -94,7 +94,7 @@ def import_object(reference: str, *, what: str = "workflow", raises: type[Except
                 f"{what} {reference!r}: there is no module {error.name!r}. Put it beside the DAG file or install it."
             ) from error
         raise raises(f"{what} {reference!r} cannot be imported: {error}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise raises(f"{what} {reference!r} {_reason(error)}") from error
     for name in attribute.split("."):
         if not hasattr(found, name):
@@ -115,12 +115,13 @@ def resolve(source: Any, *, described_as: str) -> Source:
     if callable(source) and not isinstance(source, (BaseNode, App, type)):
         try:
             source = source()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise WorkflowLoadError(f"workflow {described_as!r} {_reason(error)}") from error
     app = source if isinstance(source, App) else None
     root = app.root_agent if app is not None else source
     if not isinstance(root, Workflow):
-        what = f"{type(root).__name__} {getattr(root, 'name', '')!r}" if root is not None else "None"
+        name = getattr(root, "name", "")
+        what = "None" if root is None else f"{type(root).__name__} {name!r}" if name else type(root).__name__
         advice = (
             " Make it a node: Workflow(name=..., edges=[('START', agent)])."
             if isinstance(root, BaseNode)
@@ -155,7 +156,7 @@ def load_agent(agent: Any, *, app_name: str) -> Source:
     if callable(agent) and not isinstance(agent, (BaseNode, App, type)):
         try:
             agent = agent()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise AgentLoadError(f"agent {described_as!r} {_reason(error)}") from error
     root: Any = agent.root_agent if isinstance(agent, App) else agent
     if not isinstance(root, BaseAgent):
@@ -170,7 +171,7 @@ def load_agent(agent: Any, *, app_name: str) -> Source:
     return Source(cast("Workflow", root), app)
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException) -> str:
     """Why the workflow could not be made: google-adk's own words, without pydantic's frame around them."""
     from pydantic import ValidationError
 

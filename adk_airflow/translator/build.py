@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
+import inspect
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from airflow.sdk import Label, TaskGroup
+from airflow.sdk import DAG, Label, TaskGroup
 
 from adk_airflow.errors import NodeOverrideError
 from adk_airflow.operators.nested import AdkNestedInputOperator, AdkNestedOutputOperator
@@ -106,6 +108,10 @@ class _Builder:
             **task.arguments,
         }
         arguments = {key: value for key, value in arguments.items() if value is not None}
+        if task.arguments:
+            # Airflow itself checks a mapped task's arguments only when it runs.
+            checked = DAG("checked", schedule=None, auto_register=False)
+            AdkItemOperator(**arguments, dag=checked, task_group=checked.task_group)
         return AdkItemOperator.partial(**arguments).expand(element=made[items].output)
 
 
@@ -127,10 +133,11 @@ def build(plan: Plan, reference: str, *, prefix: str = "", start: Mapping[str, A
     for task in plan.tasks:
         group = task.task_id.rpartition(".")[0]
         try:
+            _check_names(task, plan)
             with _open_group(group, groups, plan):
                 tasks[task.task_id] = builder.make(task, tasks)
-        except TypeError as error:
-            if not task.arguments:
+        except (TypeError, ValueError, AttributeError) as error:
+            if not task.arguments or isinstance(error, NodeOverrideError):
                 raise
             raise NodeOverrideError(
                 f"workflow {plan.workflow!r}, node {task.node!r}: Airflow refuses {dict(task.arguments)!r}: {error}"
@@ -142,6 +149,32 @@ def build(plan: Plan, reference: str, *, prefix: str = "", start: Mapping[str, A
             label = Label(before.label) if before.label else None
             tasks[before.task_id].set_downstream(tasks[task.task_id], edge_modifier=label)
     return Built(dict(tasks), tasks[plan.result])
+
+
+_OPERATORS = {"node": AdkNodeOperator, "region": AdkRegionOperator, "item": AdkItemOperator, "workflow": AdkWorkflowOperator}
+
+
+def _check_names(task: PlannedTask, plan: Plan) -> None:
+    """Refuses a misspelt argument with the nearest right one.
+
+    Raises:
+        NodeOverrideError: The operator has no such argument.
+    """
+    if not task.arguments:
+        return
+    known = {
+        name
+        for cls in _OPERATORS[task.kind].__mro__
+        if "__init__" in vars(cls) and cls is not object
+        for name in inspect.signature(vars(cls)["__init__"]).parameters
+    }
+    for name in task.arguments:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise NodeOverrideError(
+                f"workflow {plan.workflow!r}, node {task.node!r}: Airflow's operators have no argument {name!r}.{hint}"
+            )
 
 
 def _open_group(path: str, groups: dict[str, TaskGroup], plan: Plan) -> contextlib.AbstractContextManager[Any]:

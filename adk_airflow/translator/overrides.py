@@ -11,7 +11,11 @@ from adk_airflow.translator.graph import Graph, Node
 from adk_airflow.translator.parts import find_parts, is_loop
 
 _WHOLE_NUMBERS = ("batch_size", "max_iterations")
-_OURS = {"task_id", "trigger_rule", "workflow", "node", "scope", "exits", "skips", "items_task", "region", "starts"}
+# The arguments of our operators that say what a task stands for, and Airflow's that say where it stands.
+_OURS = {"workflow", "node", "kind", "scope", "starts", "input", "state", "exits", "skips", "region", "items_task", "run_task"}
+_OURS |= {"element", "terminals", "inner_exits", "session_id", "task_id", "trigger_rule", "dag", "task_group"}
+# What also counts for a node inside a nested workflow that runs in one task.
+_INSIDE = {"mode", "llm_conn_id", "max_iterations"}
 
 
 def check(graph: Graph, nodes: Mapping[str, Mapping[str, Any]]) -> None:
@@ -20,10 +24,12 @@ def check(graph: Graph, nodes: Mapping[str, Mapping[str, Any]]) -> None:
     Raises:
         NodeOverrideError: An unknown node (with the nearest right name), or an argument that does not fit the node.
     """
+    if not isinstance(nodes, Mapping):
+        raise NodeOverrideError(f"workflow {graph.workflow!r}: nodes takes a dict of arguments by node name, not {nodes!r}")
     found = dict(_by_path(graph, ""))
     for path, arguments in nodes.items():
         if path not in found:
-            near = difflib.get_close_matches(path, found, n=1)
+            near = difflib.get_close_matches(str(path), found, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else f" It has: {', '.join(sorted(found))}."
             raise NodeOverrideError(f"workflow {graph.workflow!r} has no node {path!r}.{hint}")
         problem = _problem(*found[path], arguments)
@@ -41,7 +47,10 @@ def _by_path(graph: Graph, inside: str) -> Iterator[tuple[str, tuple[Graph, Node
 def _problem(graph: Graph, node: Node, arguments: Any) -> str:
     if not isinstance(arguments, Mapping):
         return f"takes a dict of arguments, not {arguments!r}"
-    for key in _OURS & arguments.keys():
+    for key in arguments:
+        if not isinstance(key, str):
+            return f"{key!r} is not the name of an argument"
+    for key in sorted(_OURS & arguments.keys()):
         return f"{key} is decided by the translation and cannot be given"
     worker = node.kind == "parallel_worker"
     allowed = ("mapped", "embedded") if worker else ("embedded",)
@@ -63,7 +72,7 @@ def _problem(graph: Graph, node: Node, arguments: Any) -> str:
 
 
 def of_part(graph: Graph, part: Collection[str], nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The operator arguments for the task that runs the nodes of ``part`` (without ``mode``).
+    """The operator arguments for the task that runs the nodes of ``part`` (without ``mode`` and ``max_iterations``).
 
     Raises:
         NodeOverrideError: Two of its nodes were given different values for one argument.
@@ -71,11 +80,9 @@ def of_part(graph: Graph, part: Collection[str], nodes: Mapping[str, Mapping[str
     found: dict[str, Any] = {}
     for name in part:
         for key, value in nodes.get(name, {}).items():
-            if key == "mode" or (key == "llm_conn_id" and len(part) > 1):
-                continue  # see connections()
-            if key == "max_iterations":
-                found.setdefault(key, {})[name] = value
-            elif key in found and found[key] != value:
+            if key in ("mode", "max_iterations") or (key == "llm_conn_id" and len(part) > 1):
+                continue  # see limits() and connections()
+            if key in found and found[key] != value:
                 raise NodeOverrideError(
                     f"workflow {graph.workflow!r}: {', '.join(part)} run in one task, but {key!r} was given as"
                     f" {found[key]!r} and, for {name!r}, as {value!r}. Give one value."
@@ -83,6 +90,62 @@ def of_part(graph: Graph, part: Collection[str], nodes: Mapping[str, Mapping[str
             else:
                 found[key] = value
     return found
+
+
+def check_unmapped(graph: Graph, part: Collection[str], given: Mapping[str, Mapping[str, Any]], why: str) -> None:
+    """Refuses what is for items in tasks of their own, for nodes that all run in one task.
+
+    Raises:
+        NodeOverrideError: A node of ``part`` was given ``batch_size`` or ``mode="mapped"``.
+    """
+    for name in part:
+        asked = "batch_size" if "batch_size" in given[name] else "mode='mapped'" if given[name].get("mode") == "mapped" else ""
+        if asked:
+            raise NodeOverrideError(
+                f"workflow {graph.workflow!r}, node {name!r}: {asked} is for items in tasks of their own, and here all items"
+                f" run in one task ({why})"
+            )
+
+
+def check_inside(workflow: str, nodes: Mapping[str, Mapping[str, Any]], around: str) -> None:
+    """Refuses arguments of nodes that have no task of their own, because the workflow ``around`` them runs in one task.
+
+    Args:
+        workflow: The outermost workflow's name.
+        nodes: What the user gave, by path.
+        around: The path of the nested workflow; empty for the outermost.
+
+    Raises:
+        NodeOverrideError: A node inside it was given an argument of a task.
+    """
+    for path, arguments in nodes.items():
+        wrong = [key for key in arguments if key not in _INSIDE or (key == "mode" and arguments[key] != "embedded")]
+        if path.startswith(f"{around}/") and wrong:
+            raise NodeOverrideError(
+                f"workflow {workflow!r}, node {path!r}: {', '.join(wrong)} is for a task, and all of {around!r} runs in one."
+                f" Give it for {around!r}."
+            )
+
+
+def limits(nodes: Mapping[str, Mapping[str, Any]], paths: Collection[str], scope: str) -> dict[str, Any]:
+    """The ``max_iterations`` of a task: a limit by path from the workflow that it belongs to; nothing when there is none.
+
+    Args:
+        nodes: What the user gave, by path.
+        paths: The nodes that run in the task, with all that is inside them. Empty: all nodes.
+        scope: The path of that workflow, with a slash at the end; empty for the outermost.
+    """
+    found = {
+        path.removeprefix(scope): arguments["max_iterations"]
+        for path, arguments in nodes.items()
+        if arguments.get("max_iterations") is not None and (not paths or _is_of(path, paths))
+    }
+    return {"max_iterations": found} if found else {}
+
+
+def _is_of(path: str, paths: Collection[str]) -> bool:
+    """Whether the node is one of them, or inside one of them."""
+    return any(path == own or path.startswith(f"{own}/") for own in paths)
 
 
 def connections(nodes: Mapping[str, Mapping[str, Any]], paths: Collection[str], default: str | None) -> dict[str, Any]:
@@ -98,7 +161,7 @@ def connections(nodes: Mapping[str, Mapping[str, Any]], paths: Collection[str], 
     """
     found = {"": default} if default else {}
     for path, arguments in nodes.items():
-        if "llm_conn_id" in arguments and (not paths or any(path == own or path.startswith(f"{own}/") for own in paths)):
+        if "llm_conn_id" in arguments and (not paths or _is_of(path, paths)):
             found[path] = arguments["llm_conn_id"]
     if paths and all(path in found for path in paths):
         found.pop("", None)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 VERSION = 1
@@ -13,6 +14,12 @@ VERSION = 1
 def path_of(scope: tuple[str, ...], name: str) -> str:
     """The path of a node: the names of the nested workflows on the way to it, and its own."""
     return "/".join((*scope, name))
+
+
+def argument_text(value: Any) -> str:
+    """How an operator argument is shown: the same text in every process."""
+    name = getattr(value, "__qualname__", None)
+    return str(name) if name else re.sub(r" at 0x[0-9a-f]+", "", str(value))
 
 
 @dataclass(frozen=True)
@@ -115,8 +122,10 @@ class Plan:
         return {path[len(inside) :]: task for path, task in self.exits.items() if path.rpartition("/")[0] == "/".join(scope)}
 
     def to_json(self) -> str:
-        """The plan as JSON text."""
-        return json.dumps({"plan": VERSION, **asdict(self)}, indent=2, ensure_ascii=False)
+        """The plan as JSON text. Of an argument that JSON does not know, such as a callback, it holds the name."""
+        tasks = [{**vars(task), "upstream": [vars(before) for before in task.upstream]} for task in self.tasks]
+        data = {"plan": VERSION, **vars(self), "tasks": tasks}
+        return json.dumps(data, indent=2, ensure_ascii=False, default=argument_text)
 
     @classmethod
     def from_json(cls, text: str) -> Plan:

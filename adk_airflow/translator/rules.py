@@ -33,17 +33,18 @@ def make_plan(graph: Graph, *, mode: str, nodes: Mapping[str, Mapping[str, Any]]
         raise NodeOverrideError(f"workflow {graph.workflow!r}: mode {mode!r} is none of {', '.join(MODES)}")
     overrides.check(graph, nodes)
     if mode == "embedded":
-        if wrong := [path for path, arguments in nodes.items() if set(arguments) - {"llm_conn_id"}]:
+        if wrong := [path for path, arguments in nodes.items() if set(arguments) - {"llm_conn_id", "max_iterations"}]:
             raise NodeOverrideError(
                 f"workflow {graph.workflow!r}: mode='embedded' runs all nodes in one task, so there is nothing for nodes= to"
                 f" change ({', '.join(wrong)}). Use default_args."
             )
-        return _embedded(graph, overrides.connections(nodes, (), llm_conn_id))
+        arguments = {**overrides.connections(nodes, (), llm_conn_id), **overrides.limits(nodes, (), "")}
+        return _embedded(graph, arguments)
     if graph.own_run:
         raise UnsupportedWorkflowError(
             f"workflow {graph.workflow!r} {graph.own_run}, so it can only run as a whole. Use mode='embedded'."
         )
-    making = _Making(nodes)
+    making = _Making(graph.workflow, nodes)
     making.add_workflow(graph, (), {"llm_conn_id": llm_conn_id} if llm_conn_id else {})
     result = _add_result(graph, making)
     return Plan(
@@ -64,6 +65,7 @@ def make_plan(graph: Graph, *, mode: str, nodes: Mapping[str, Mapping[str, Any]]
 class _Making:
     """A plan in the making: the tasks so far, and where each node's envelope comes from."""
 
+    workflow: str
     nodes: Mapping[str, Mapping[str, Any]]
     tasks: list[PlannedTask] = field(default_factory=list)
     exits: dict[str, str] = field(default_factory=dict)
@@ -93,14 +95,19 @@ class _Making:
             members = [by_name[name] for name in part]
             if kind == "part":
                 paths = [path_of(scope, name) for name in part]
+                for path in paths:
+                    overrides.check_inside(self.workflow, self.nodes, path)
                 arguments |= overrides.connections(self.nodes, paths, defaults.get("llm_conn_id"))
+                arguments |= overrides.limits(self.nodes, paths, path_of(scope, ""))
             if kind == "worker":
                 self.tasks += _worker_tasks(graph, members[0], task_id, self._upstream(graph, part, scope), scope, arguments)
             elif kind == "nested":
                 self._add_nested(graph, members[0], scope, arguments)
             else:
                 upstream = self._upstream(graph, part, scope)
-                self.tasks.append(_part_task(graph, members, task_id, upstream, scope, arguments))
+                task = _part_task(graph, members, task_id, upstream, scope, arguments)
+                overrides.check_unmapped(graph, part, given, task.why)
+                self.tasks.append(task)
         for text in warnings_for(graph, parts, nested=bool(scope)):
             self.warnings += [text] if text not in self.warnings else []
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
-from adk_airflow.translator.plan import Plan, PlannedTask
+from adk_airflow.translator.plan import Plan, PlannedTask, argument_text
 
 # Per kind: fill and border of its boxes.
 COLORS = {
@@ -93,7 +94,7 @@ def notes_of(task: PlannedTask) -> list[str]:
     if task.batch_size is not None:
         notes.append(f"batched: {task.batch_size} items per task instance, at once in it")
     if task.arguments:
-        notes.append("arguments: " + ", ".join(f"{key}={value!r}" for key, value in task.arguments.items()))
+        notes.append("arguments: " + ", ".join(f"{key}={_shown(value)}" for key, value in task.arguments.items()))
     return notes
 
 
@@ -104,6 +105,10 @@ def subtitle_of(task: PlannedTask) -> str:
     if task.kind == "item":
         return f"{task.node_kind}, mapped{_at_once(task)}"
     return kind_of(task) + (", embedded" if is_embedded(task) else "")
+
+
+def _shown(value: Any) -> str:
+    return repr(value) if isinstance(value, str) else argument_text(value)
 
 
 def shorten(text: str, length: int) -> str:

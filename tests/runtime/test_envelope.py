@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from google.genai import types
 
 from adk_airflow.errors import EnvelopeError
+from adk_airflow.operators.parallel import AdkItemOperator
 from adk_airflow.runtime import lineage
 from adk_airflow.runtime.envelope import Envelope, Firing
 
@@ -53,6 +55,51 @@ def test_an_envelope_without_a_part_is_refused(missing: str) -> None:
 
     with pytest.raises(EnvelopeError, match=r"task 'classify' is incomplete"):
         Envelope.loads(json.dumps(data), task="classify")
+
+
+@pytest.mark.parametrize(
+    ("where", "wrong"),
+    [
+        (("firings", 0, "next"), "ab"),
+        (("firings", 0, "next"), [1]),
+        (("firings", 0, "node"), 1),
+        (("firings", 0, "waiting"), "no"),
+        (("firings", 0, "branch"), ["a@1"]),
+        (("firings",), {}),
+        (("firings", 0), "x"),
+        (("state",), []),
+        (("state", "k"), "x"),
+        (("lost", 0), "abc"),
+        (("error",), "ValueError"),
+        (("error",), ["ValueError"]),
+        (("scopes",), {"inner": "ab"}),
+        (("batches",), "2"),
+        (("items",), {"a": 1}),
+        (("task",), None),
+    ],
+)
+def test_an_envelope_with_a_part_of_another_type_is_refused(where: tuple[Any, ...], wrong: object) -> None:
+    data = json.loads(ENVELOPE.dumps())
+    part = data
+    for key in where[:-1]:
+        part = part[key]
+    part[where[-1]] = wrong
+
+    with pytest.raises(EnvelopeError, match=r"task 'classify'.*Clear task 'classify'"):
+        Envelope.loads(json.dumps(data), task="classify")
+
+
+def test_an_envelope_that_is_nested_without_end_is_refused() -> None:
+    with pytest.raises(EnvelopeError, match="task 'classify' is cut short or damaged"):
+        Envelope.loads("[" * 100_000, task="classify")
+
+
+def test_an_item_that_is_damaged_names_the_task_that_made_it_and_runs_nothing() -> None:
+    value = {"$": "model", "c": "subprocess:Popen", "v": {"args": "touch /tmp/x"}}
+    for element in (None, {}, {"label": "1", "batch": "[0, [[0,"}, {"label": "1", "batch": json.dumps([0, [[0, value]]])}):
+        run = AdkItemOperator(task_id="run", workflow="m:w", node="each", items_task="each.items", element=element)
+        with pytest.raises(EnvelopeError, match=r"node 'each': what task 'each.items' gave.*Clear task 'each.items'"):
+            run._read_element({})
 
 
 def test_an_envelope_with_a_class_that_is_not_allowed_is_refused() -> None:

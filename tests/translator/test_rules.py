@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -264,11 +266,46 @@ def test_a_retry_of_the_whole_workflow_is_refused_as_tasks() -> None:
         ({"each": {"mode": "parallel"}}, "mode 'parallel' is none of mapped, embedded"),
         ({"each": {"batch_size": 0}}, "batch_size 0 is not a whole number of 1 or more"),
         ({"each": {"batch_size": True}}, "batch_size True is not a whole number"),
+        ({"each": {"mode": "embedded", "batch_size": 2}}, "node 'each': batch_size is for items in tasks of their own"),
+        ({"classify": {"input": "x"}}, "input is decided by the translation"),
+        ({"classify": {1: 2}}, "1 is not the name of an argument"),
+        ({1: {}}, "has no node 1"),
+        ([("classify", {})], "nodes takes a dict of arguments by node name"),
     ],
 )
 def test_a_wrong_override_names_the_node_and_what_is_right(nodes: Any, says: str) -> None:
     with pytest.raises(NodeOverrideError, match=says):
         plan(("START", step("classify"), step("each", parallel_worker=True)), nodes=nodes)
+
+
+@pytest.mark.parametrize(("asked", "says"), [({"mode": "mapped"}, "mode='mapped'"), ({"batch_size": 2}, "batch_size")])
+def test_a_worker_in_a_loop_cannot_be_mapped(asked: Any, says: str) -> None:
+    each, end = step("each", parallel_worker=True), step("end")
+    with pytest.raises(NodeOverrideError, match=f"node 'each': {says} is for items in tasks of their own.*a loop"):
+        plan(("START", each, end), (end, {"again": each}), nodes={"each": asked})
+
+
+def test_an_argument_for_a_node_that_has_no_task_of_its_own_is_refused() -> None:
+    inner = Workflow(name="inner", edges=[("START", step("a"))])
+    embedded = {"mode": "embedded"}
+
+    with pytest.raises(NodeOverrideError, match="node 'inner/a': pool is for a task, and all of 'inner' runs in one"):
+        plan(("START", inner), nodes={"inner": embedded, "inner/a": {"pool": "x"}})
+    assert plan(("START", inner), nodes={"inner": embedded, "inner/a": embedded}).tasks[0].task_id == "inner"
+
+
+def test_limits_of_nested_loops_go_to_the_task_that_runs_them_by_path() -> None:
+    def nested() -> Workflow:
+        spin = step("spin")
+        return Workflow(name="inner", edges=[("START", spin, {"again": spin})])
+
+    limit = {"inner/spin": {"max_iterations": 3}}
+    whole = plan(("START", nested()), nodes={**limit, "inner": {"mode": "embedded"}})
+    apart = plan(("START", nested()), nodes=limit)
+
+    assert whole.tasks[0].arguments == {"max_iterations": {"inner/spin": 3}}
+    assert {task.task_id: task.arguments for task in apart.tasks}["inner.spin_loop"] == {"max_iterations": {"spin": 3}}
+    assert plan(("START", nested()), mode="embedded", nodes=limit).tasks[0].arguments == {"max_iterations": {"inner/spin": 3}}
 
 
 def test_arguments_per_node_are_refused_where_there_is_one_task_for_all() -> None:
@@ -312,6 +349,19 @@ def test_a_plan_survives_json_and_needs_neither_airflow_nor_adk_to_be_read() -> 
 
     assert done.stdout.strip() == "[]"
     assert Plan.from_json(made.to_json()) == made
+
+
+def test_a_plan_with_arguments_that_json_does_not_know_shows_them_the_same_each_time() -> None:
+    class Told:
+        """Its text has an address in it."""
+
+    given = {"on_failure_callback": step, "execution_timeout": timedelta(minutes=5), "params": {"told": Told()}}
+    texts = {plan(("START", step("a")), nodes={"a": given}).to_json() for _ in range(2)}
+
+    assert len(texts) == 1
+    shown = json.loads(texts.pop())["tasks"][0]["arguments"]
+    assert (shown["on_failure_callback"], shown["execution_timeout"]) == ("step", "0:05:00")
+    assert "0x" not in shown["params"]["told"]
 
 
 def test_a_plan_of_another_version_is_refused() -> None:
