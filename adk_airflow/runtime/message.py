@@ -29,7 +29,8 @@ class _Receiver(BaseNode):
 
 def plugins_see_messages(app: App) -> bool:
     """Whether a plugin of the App may change the user's message."""
-    return any(type(plugin).on_user_message_callback is not BasePlugin.on_user_message_callback for plugin in app.plugins)
+    callbacks = [plugin.on_user_message_callback for plugin in app.plugins]
+    return any(getattr(callback, "__func__", None) is not BasePlugin.on_user_message_callback for callback in callbacks)
 
 
 async def receive(run: Run) -> HostRun:
