@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
@@ -14,7 +15,7 @@ from adk_airflow.runtime.envelope import XCOM_KEY, Envelope
 
 if TYPE_CHECKING:
     from adk_airflow.runtime.driver import HostRun, Run
-    from adk_airflow.runtime.inbox import Inbox
+    from adk_airflow.runtime.inbox import Inbox, Start
     from adk_airflow.runtime.source import Source
 
 
@@ -61,6 +62,8 @@ class AdkGraphOperator(AdkOperator):
             roots = [task for name, task in self.exits.items() if inbox.predecessors(source.workflow, name) == [inbox.START]]
             if roots and all(states.get(task) == "skipped" for task in roots):
                 raise AirflowSkipException(f"workflow {source.workflow.name!r}: its task group was skipped")
+        if start is not None:
+            start = self._enter(context, source, start)
         reader = self.reader(context, states)
         found = inbox.read(source.workflow, self.nodes, start=start, exits=self.exits, reader=reader)
         if not found.arrivals:
@@ -68,6 +71,24 @@ class AdkGraphOperator(AdkOperator):
                 f"workflow {source.workflow.name!r}: no predecessor of node {self.node!r} triggered it in this run"
             )
         return found
+
+    def _enter(self, context: Mapping[str, Any], source: Source, start: Start) -> Start:
+        """What the run gives, with START's output: as ADK does, plugins see the message first, then the ``input_schema``."""
+        from adk_airflow.runtime import adk_graph, inbox, message
+        from adk_airflow.runtime.driver import HostRun
+
+        given = inbox.merge([], start)
+        result, received = HostRun(state=given.plain_state()), given.message
+        if message.plugins_see_messages(source.app):
+            result = self.await_adk(message.receive(self.make_run(context, source, given)))
+            received = result.firings.pop().output if result.firings else received
+        try:
+            if result.error is not None:
+                raise result.error
+            return replace(start, output=adk_graph.start_input(source.workflow, received))
+        except Exception as error:
+            self.leave(context, source, given, replace(result, error=error))
+            raise
 
     def states_of(self, context: Mapping[str, Any], task_ids: Iterable[str]) -> dict[str, str]:
         """The states of tasks of this run; nothing where this task runs only after all of them succeeded."""

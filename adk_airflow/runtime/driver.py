@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from google.adk.apps.app import App
 from google.adk.runners import Runner
 from google.adk.sessions.in_memory_session_service import InMemorySessionService
-from google.adk.workflow import BaseNode, Workflow
+from google.adk.workflow import BaseNode
 
 from adk_airflow.errors import ValueNotTransferableError
 from adk_airflow.runtime import codec
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from google.adk.memory.base_memory_service import BaseMemoryService
     from google.adk.sessions.base_session_service import BaseSessionService
     from google.adk.sessions.session import Session
+    from google.adk.workflow import Workflow
     from google.genai import types
 
     from adk_airflow.runtime.host import Parent
@@ -87,8 +88,16 @@ class Run:
     models: ModelConnections | None = None
 
 
-async def drive(run: Run, root: BaseNode, result: HostRun) -> None:
-    """Runs ``root`` under a normal ADK Runner and notes what it wrote and how it ended."""
+async def drive(run: Run, root: BaseNode, result: HostRun, *, part: bool = False) -> None:
+    """Runs ``root`` under a normal ADK Runner and notes what it wrote and how it ended.
+
+    Args:
+        run: The Airflow run.
+        root: What the Runner runs.
+        result: Where it is noted.
+        part: The workflow goes on in other tasks, with all that a node finds in ``ctx.session.state``; else the state is what
+            ADK's session service keeps.
+    """
     models = run.models
     sessions = run.session_service or InMemorySessionService()  # type: ignore[no-untyped-call, unused-ignore]
 
@@ -109,10 +118,9 @@ async def drive(run: Run, root: BaseNode, result: HostRun) -> None:
     try:
         await _consume(runner, run, given, result)
         session = await stored()
-        if session is not None and (result.error is not None or not isinstance(root, Workflow)):
-            # ADK keeps of a failed run what an event carried; what a cancelled branch set after its last event is gone.
-            # An agent's run is as its session was stored.
-            temp = {key: value for key, value in result.state.items() if key.startswith("temp:")}
+        if session is not None and (result.error is not None or not part):
+            # ADK keeps what an event carried; what a cancelled branch set after its last event is gone.
+            temp = {key: value for key, value in result.state.items() if str(key).startswith("temp:")}
             result.state = {**session.state, **temp}
         if session is not None and result.error is None and run.remember and run.memory_service is not None:
             await run.memory_service.add_session_to_memory(session)

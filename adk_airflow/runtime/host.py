@@ -226,7 +226,7 @@ async def run_part(
     """
     part = _make_part(run, frozenset(names), arrivals)
     part._limit, part._stand_ins = _limits(run.workflow, max_iterations or {})
-    await drive(run, _around(run, part), part._result)
+    await drive(run, _around(run, part), part._result, part=True)
     return part._result
 
 
@@ -257,7 +257,7 @@ async def run_items(run: Run, node_name: str, firing: int, items: Sequence[Item]
     stand_in._run = run_all
     part = _make_part(run, frozenset({node_name}), [Arrival(node_name, trigger)])
     part._stand_ins, part._first_runs = {node_name: stand_in}, {node_name: firing}
-    await drive(run, _around(run, part), part._result)
+    await drive(run, _around(run, part), part._result, part=True)
     result = part._result
     result.firings, result.outputs = [], [outputs.get(item.index) for item in items]
     return result

@@ -30,10 +30,12 @@ class Start:
     Attributes:
         input: The user's input: text, or data that becomes JSON text, as ADK gets a user message.
         state: The initial session state.
+        output: What START hands on: the message as the App's plugins and the workflow's ``input_schema`` made it.
     """
 
     input: Any = None
     state: Mapping[str, Any] | None = None
+    output: Any = None
 
     def message(self) -> Any:
         """The input as the ``Content`` that ADK's Runner takes. A Content passes as it is."""
@@ -196,8 +198,7 @@ def _arrivals(
     paired = {name for name in joins if _comes_from_several_tasks(workflow, name, names, exits)}
     found: list[Arrival] = []
     if start is not None:
-        value = adk_graph.start_input(workflow, start.message())
-        trigger = host.Trigger(value, None, adk_graph.start_triggers_sub_branches(workflow))
+        trigger = host.Trigger(start.output, None, adk_graph.start_triggers_sub_branches(workflow))
         for name in names:
             if START in predecessors(workflow, name) and name not in paired:
                 found.append(host.Arrival(name, trigger, START if name in joins else None))
@@ -245,7 +246,7 @@ def _pair(
         if started:
             values[START] = started[-1].output
         elif START in direct and start is not None:
-            values[START] = adk_graph.start_input(workflow, start.message())
+            values[START] = start.output
         branch = adk_graph.common_branch([picked[name].branch if name in picked else "" for name in direct])
         found.append(host.Arrival(join, host.Trigger(values, branch, False)))
     return found

@@ -34,7 +34,7 @@ def recorded(value: Any) -> Any:
     from pydantic import BaseModel
 
     if isinstance(value, types.Content):
-        return {"$content": [part.text for part in value.parts or []], "role": value.role}
+        return {"$content": texts_of(value), "role": value.role}
     if isinstance(value, BaseModel):
         return {"$model": type(value).__name__, **recorded(value.model_dump(exclude_none=True))}
     if isinstance(value, (bytes, bytearray)):
@@ -47,7 +47,24 @@ def recorded(value: Any) -> Any:
         return [recorded(item) for item in value]
     if isinstance(value, (set, frozenset)):
         return {"$set": sorted(map(repr, value))}
-    return value
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    return {"$repr": type(value).__name__}
+
+
+def texts_of(content: Any) -> list[str]:
+    """What each part of a Content is, in the form of EXPECTED.json."""
+    found = []
+    for part in content.parts or []:
+        if part.text is not None:
+            found.append(part.text)
+        elif part.inline_data:
+            found.append(f"<{part.inline_data.mime_type}>")
+        elif part.function_call:
+            found.append(f"<call {part.function_call.name}>")
+        elif part.function_response:
+            found.append(f"<response {part.function_response.name}>")
+    return found
 
 
 def make_recorder() -> Any:
@@ -60,11 +77,11 @@ def make_recorder() -> Any:
             self.outputs: list[tuple[str, Any]] = []
 
         async def on_event_callback(self, *, invocation_context: Any, event: Any) -> None:
-            if event.output is not None:
+            # Of a message that is the output EXPECTED.json has all parts, thoughts too.
+            if event.node_info.message_as_output:
+                self.outputs.append((event.node_info.path or "", "".join(texts_of(event.content)) if event.content else ""))
+            elif event.output is not None:
                 self.outputs.append((event.node_info.path or "", recorded(event.output)))
-            elif event.node_info.message_as_output:
-                texts = [part.text or "" for part in event.content.parts] if event.content else []
-                self.outputs.append((event.node_info.path or "", "".join(texts)))
 
     return Recorder()
 
@@ -110,7 +127,7 @@ def run_case(case: Any, mode: str) -> dict[str, Any]:
         return {"status": "refused", "error": f"{type(error).__name__}: {error}"}
     # Of a parallel worker's tasks only the items run in ADK; the list that `collect` makes of them is no event.
     lists = [
-        (f"{root.name}/{task_id.removesuffix('.collect')}", recorded(value))
+        (f"{root.name}/{task_id.removesuffix('.collect').replace('.', '/')}", recorded(value))
         for task_id in run.task_states
         if task_id.endswith(".collect")
         for value in run.outputs.get(task_id.removesuffix(".collect"), [])
@@ -135,7 +152,12 @@ def expected_of(record: dict[str, Any]) -> dict[str, Any]:
 
 def differences(want: dict[str, Any], got: dict[str, Any]) -> list[str]:
     keys = [key for key in want if key in got or want[key] is not None]
-    return [f"{key}: ADK {want[key]!r}, here {got.get(key)!r}" for key in keys if want[key] != got.get(key)]
+    return [f"{key}: ADK {want[key]!r}, here {got.get(key)!r}" for key in keys if not same(want[key], got.get(key))]
+
+
+def same(want: Any, got: Any) -> bool:
+    """Whether two recorded values are the same, type included: ``True`` is not ``1``, and a NaN is a NaN."""
+    return json.dumps(want, sort_keys=True) == json.dumps(got, sort_keys=True)
 
 
 def load_module(path: Path) -> Any:

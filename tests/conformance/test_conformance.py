@@ -27,6 +27,15 @@ def test_all_cases_agree_but_the_documented_ones(runner: Any, mode: str) -> None
     assert found.keys() == set(DOCUMENTED[mode]), found
 
 
+@pytest.mark.parametrize("mode", ["tasks", "embedded"])
+def test_all_of_the_other_cases_agree(runner: Any, mode: str) -> None:
+    expected = json.loads((HERE / "more_expected.json").read_text())["cases"]
+    cases = runner.load_module(HERE / "more_cases.py").CASES
+
+    assert {case.id for case in cases} == expected.keys()
+    assert runner.compare(cases, expected, mode) == {}
+
+
 def test_each_documented_difference_is_in_the_docs() -> None:
     text = (HERE.parents[1] / "docs" / "differences.md").read_text()
 

@@ -56,8 +56,8 @@ def test_a_documented_case(runner: Any, case_id: str, what: str, adk: Any, tasks
     assert warning in warned(case.build())
 
 
-async def in_process(root: Any) -> Any:
-    """The workflow's output in ADK's own runner."""
+async def in_process(root: Any) -> tuple[Any, dict[str, Any]]:
+    """The workflow's output and the session state in ADK's own runner."""
     runner = InMemoryRunner(app=root) if isinstance(root, App) else InMemoryRunner(node=root)
     session = await runner.session_service.create_session(app_name=runner.app_name, user_id="u")
     message = types.Content(role="user", parts=[types.Part(text="go")])
@@ -65,13 +65,21 @@ async def in_process(root: Any) -> Any:
     async for event in runner.run_async(user_id="u", session_id=session.id, new_message=message):
         if "wf@1" in (event.node_info.output_for or []):
             output = event.output if event.output is not None else output
-    return output
+    kept = await runner.session_service.get_session(app_name=runner.app_name, user_id="u", session_id=session.id)
+    assert kept is not None
+    return output, kept.state
 
 
 def adk_output(root: Any) -> Any:
     import asyncio
 
-    return asyncio.run(in_process(root))
+    return asyncio.run(in_process(root))[0]
+
+
+def adk_state(root: Any) -> dict[str, Any]:
+    import asyncio
+
+    return asyncio.run(in_process(root))[1]
 
 
 def test_a_join_behind_a_node_that_runs_twice_pairs_in_order_whatever_the_time() -> None:
@@ -122,6 +130,55 @@ def test_a_node_sees_the_events_of_its_own_task_only() -> None:
     assert adk_output(build()) == ["wf"]
     assert run_workflow(build()).output == []
     assert run_workflow(build(), mode="embedded").output == ["wf"]
+
+
+def test_a_node_that_changes_its_input_changes_nothing_in_other_tasks() -> None:
+    def build() -> Workflow:
+        def first(ctx: Context) -> list[int]:
+            ctx.state["kept"] = found = [1]
+            return found
+
+        def second(ctx: Context, node_input: Any) -> list[Any]:
+            node_input.append(2)
+            return [node_input, ctx.state["kept"]]
+
+        return Workflow(name="wf", edges=[("START", first, second)])
+
+    assert adk_output(build()) == [[1, 2], [1, 2]]
+    assert run_workflow(build()).output == [[1, 2], [1]]
+    assert run_workflow(build(), mode="embedded").output == [[1, 2], [1, 2]]
+
+
+def test_what_a_node_writes_to_the_sessions_state_itself_is_kept() -> None:
+    def build() -> Workflow:
+        def first(ctx: Context) -> None:
+            ctx.session.state["direct"] = 1
+
+        def second(ctx: Context) -> Any:
+            return ctx.state["direct"]
+
+        return Workflow(name="wf", edges=[("START", first, second)])
+
+    runs = {mode: run_workflow(build(), mode=mode) for mode in ("tasks", "embedded")}
+
+    assert adk_state(build()) == {}
+    assert runs["tasks"].session_state == {"direct": 1}
+    assert runs["embedded"].session_state == {}
+    assert (runs["tasks"].output, runs["embedded"].output) == (1, 1)
+
+
+def test_a_plugin_that_replaces_the_last_event_does_not_replace_the_output() -> None:
+    class Censor(BasePlugin):
+        async def on_event_callback(self, *, invocation_context: Any, event: Event) -> Event | None:
+            return event.model_copy(update={"output": "..."}) if event.output == "secret" else None
+
+    def build() -> App:
+        edges = [("START", node(lambda: "secret", name="a"))]
+        return App(name="app", root_agent=Workflow(name="wf", edges=edges), plugins=[Censor(name="censor")])
+
+    assert adk_output(build()) == "..."  # what a reader of ADK's events sees; the engine goes on with what the node gave
+    assert run_workflow(build()).output == "secret"
+    assert run_workflow(build(), mode="embedded").output == "secret"
 
 
 def test_run_callbacks_of_plugins_are_called_once_per_task() -> None:
