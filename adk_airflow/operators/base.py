@@ -13,6 +13,7 @@ from airflow.sdk.exceptions import AirflowException
 from adk_airflow.errors import HumanInputNotSupportedError, ValueNotTransferableError
 from adk_airflow.runtime import codec, lineage
 from adk_airflow.runtime.envelope import XCOM_KEY, Envelope
+from adk_airflow.runtime.triggers import Parent, Trigger
 
 if TYPE_CHECKING:
     from adk_airflow.runtime.driver import HostRun, Run
@@ -116,7 +117,6 @@ class AdkOperator(BaseOperator):
         """
         from adk_airflow.runtime import services
         from adk_airflow.runtime.driver import Run
-        from adk_airflow.runtime.host import Parent, Trigger
 
         run_id, writer = str(context["run_id"]), self._writer(context)
         sessions = None

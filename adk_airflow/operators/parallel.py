@@ -13,9 +13,9 @@ from adk_airflow.operators.base import AdkOperator
 from adk_airflow.operators.node import AdkGraphOperator
 from adk_airflow.runtime import codec
 from adk_airflow.runtime.envelope import XCOM_KEY, Envelope, Firing
+from adk_airflow.runtime.triggers import Item, Trigger
 
 if TYPE_CHECKING:
-    from adk_airflow.runtime.host import Trigger
     from adk_airflow.runtime.inbox import Inbox
     from adk_airflow.runtime.source import Source
 
@@ -116,7 +116,7 @@ class AdkItemOperator(AdkOperator):
 
         source = self.load()
         firing, element = self._read_element(context)
-        batch = [host.Item(at, value) for at, value in element]
+        batch = [Item(at, value) for at, value in element]
         given, inbox = _read_items(context, source, self.items_task)
         run = self.make_run(context, source, inbox)
         result = self.await_adk(host.run_items(run, self.node, firing, batch, _triggers(given)[firing]))
@@ -210,6 +210,4 @@ def _read_items(context: Mapping[str, Any], source: Source, items_task: str) -> 
 
 
 def _triggers(given: Envelope) -> list[Trigger]:
-    from adk_airflow.runtime.host import Trigger
-
     return [Trigger(None, branch, sub_branch) for _, branch, sub_branch in given.items]

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from google.adk.workflow import Workflow
     from google.genai import types
 
-    from adk_airflow.runtime.host import Parent
     from adk_airflow.runtime.models import ModelConnections
+    from adk_airflow.runtime.triggers import Parent
 
 USER_ID = "airflow"
 

@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 import copy
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from google.adk.agents.context import Context
@@ -25,94 +25,11 @@ from google.adk.workflow._trigger import Trigger as AdkTrigger
 from google.adk.workflow._workflow import _LoopState
 from pydantic import PrivateAttr
 
-from adk_airflow.errors import LoopLimitError
 from adk_airflow.runtime.adk_graph import find_node, parallel_worker_of
 from adk_airflow.runtime.driver import HostRun, Run, drive
 from adk_airflow.runtime.envelope import Firing
-
-
-@dataclass(frozen=True)
-class Trigger:
-    """One reason to run a node: its input, and ADK's branch for the run.
-
-    Attributes:
-        input: The node's input.
-        branch: The branch of the predecessor's run, or None for the workflow's own.
-        sub_branch: True when the predecessor triggered several nodes at once.
-    """
-
-    input: Any
-    branch: str | None = None
-    sub_branch: bool = False
-
-
-@dataclass(frozen=True)
-class Arrival:
-    """A trigger on its way to a node of the part.
-
-    Attributes:
-        target: The node it reaches.
-        trigger: What it brings.
-        source: For a join that waits for several predecessors: the one that arrives. None: the node runs for it at once.
-    """
-
-    target: str
-    trigger: Trigger
-    source: str | None = None
-
-
-@dataclass(frozen=True)
-class Item:
-    """One item of a parallel worker's list: its place in the list, and its value."""
-
-    index: int
-    value: Any
-
-
-@dataclass(frozen=True)
-class Parent:
-    """A workflow around a nested one, and the trigger that its node was run for."""
-
-    workflow: Workflow
-    trigger: Trigger
-
-
-class _Limit:
-    """How often nodes of a workflow have run since it began, and how often they may.
-
-    Args:
-        workflow: The workflow's name.
-        most: For each node that has a limit: the limit.
-    """
-
-    def __init__(self, workflow: str, most: Mapping[str, int]) -> None:
-        self._workflow = workflow
-        self._most = most
-        self.restart()
-
-    def restart(self) -> None:
-        """The workflow begins."""
-        self._runs: dict[str, int] = {}
-        self._routes: list[str] = []
-
-    def note(self, node: str, route: Any) -> None:
-        """A run of the node gave this route, or none."""
-        if route is not None:
-            self._routes = [*self._routes[-4:], f"{node}: {route!r}"]
-
-    def begin(self, node: str) -> None:
-        """A run of the node begins.
-
-        Raises:
-            LoopLimitError: It has run as often as it may; the message shows the last routes.
-        """
-        runs = self._runs.get(node, 0)
-        if runs >= self._most.get(node, runs + 1):
-            raise LoopLimitError(
-                f"workflow {self._workflow!r}, node {node!r} has run {runs} times, its max_iterations, and is triggered again."
-                f" The last routes were {', '.join(self._routes) or 'none'}."
-            )
-        self._runs[node] = runs + 1
+from adk_airflow.runtime.limit import RunLimit
+from adk_airflow.runtime.triggers import Arrival, Item, Trigger
 
 
 class _Part(Workflow):
@@ -124,7 +41,7 @@ class _Part(Workflow):
     _result: HostRun = PrivateAttr()
     _stand_ins: dict[str, BaseNode] = PrivateAttr(default_factory=dict)
     _first_runs: dict[str, int] = PrivateAttr(default_factory=dict)
-    _limit: _Limit = PrivateAttr(default_factory=lambda: _Limit("", {}))
+    _limit: RunLimit = PrivateAttr(default_factory=lambda: RunLimit("", {}))
 
     def _iter_static_children(self) -> Iterator[BaseNode]:
         """Only these: the Runner opens and closes the toolsets of their agents."""
@@ -300,7 +217,7 @@ async def run_workflow(run: Run, *, max_iterations: Mapping[str, int] | None = N
     return result
 
 
-def _limits(workflow: Workflow, most: Mapping[str, int]) -> tuple[_Limit, dict[str, BaseNode]]:
+def _limits(workflow: Workflow, most: Mapping[str, int]) -> tuple[RunLimit, dict[str, BaseNode]]:
     """The limit of a workflow's own nodes, and stand-ins for the nested workflows that hold nodes with a limit."""
     inside: dict[str, dict[str, int]] = {}
     for path, limit in most.items():
@@ -312,7 +229,7 @@ def _limits(workflow: Workflow, most: Mapping[str, int]) -> tuple[_Limit, dict[s
     for name, given in inside.items():
         nested_workflow: Any = find_node(workflow, name)
         stand_ins[name] = _limited(nested_workflow, given)
-    return _Limit(workflow.name, own), stand_ins
+    return RunLimit(workflow.name, own), stand_ins
 
 
 def _limited(workflow: Workflow, most: Mapping[str, int]) -> Workflow:

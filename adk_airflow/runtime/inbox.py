@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 from adk_airflow.errors import EnvelopeError, ValueNotTransferableError
 from adk_airflow.runtime import codec, lineage
 from adk_airflow.runtime.envelope import Envelope
+from adk_airflow.runtime.triggers import Arrival, Trigger
 
 if TYPE_CHECKING:
     from google.adk.workflow import Workflow
-
-    from adk_airflow.runtime.host import Arrival
 
 START = "__START__"
 START_WRITER = "run"
@@ -192,22 +191,22 @@ def _arrivals(
     exits: Mapping[str, str],
     start: Start | None,
 ) -> list[Arrival]:
-    from adk_airflow.runtime import adk_graph, host
+    from adk_airflow.runtime import adk_graph
 
     joins = {name for name in names if adk_graph.find_node(workflow, name)._requires_all_predecessors}
     paired = {name for name in joins if _comes_from_several_tasks(workflow, name, names, exits)}
     found: list[Arrival] = []
     if start is not None:
-        trigger = host.Trigger(start.output, None, adk_graph.start_triggers_sub_branches(workflow))
+        trigger = Trigger(start.output, None, adk_graph.start_triggers_sub_branches(workflow))
         for name in names:
             if START in predecessors(workflow, name) and name not in paired:
-                found.append(host.Arrival(name, trigger, START if name in joins else None))
+                found.append(Arrival(name, trigger, START if name in joins else None))
     for envelope in envelopes:
         for firing in envelope.firings:
-            trigger = host.Trigger(firing.output, firing.branch, len(firing.next) > 1)
+            trigger = Trigger(firing.output, firing.branch, len(firing.next) > 1)
             for name in firing.next:
                 if name in names and name not in paired:
-                    found.append(host.Arrival(name, trigger, firing.node if name in joins else None))
+                    found.append(Arrival(name, trigger, firing.node if name in joins else None))
     for name in paired:
         found += _pair(workflow, name, envelopes, exits, start)
     return found
@@ -227,7 +226,7 @@ def _pair(
     Predecessors that ran several times are paired in order; what is left over joins the last firing. A predecessor that
     never arrived keeps the join from firing. START fires once and counts as arrived for every firing of the join.
     """
-    from adk_airflow.runtime import adk_graph, host
+    from adk_airflow.runtime import adk_graph
 
     direct = predecessors(workflow, join)
     arrived = {
@@ -248,5 +247,5 @@ def _pair(
         elif START in direct and start is not None:
             values[START] = start.output
         branch = adk_graph.common_branch([picked[name].branch if name in picked else "" for name in direct])
-        found.append(host.Arrival(join, host.Trigger(values, branch, False)))
+        found.append(Arrival(join, Trigger(values, branch, False)))
     return found

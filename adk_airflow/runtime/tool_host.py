@@ -14,9 +14,10 @@ from google.adk.workflow import START, BaseNode, Workflow
 
 from adk_airflow.errors import ToolLoadError
 from adk_airflow.runtime.driver import HostRun, Run
-from adk_airflow.runtime.host import Arrival, Trigger, run_part
+from adk_airflow.runtime.host import run_part
 from adk_airflow.runtime.source import Source, import_object
 from adk_airflow.runtime.tool_node import as_node, to_tool
+from adk_airflow.runtime.triggers import Arrival, Trigger
 
 if TYPE_CHECKING:
     from google.adk.agents.context import Context
