@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from airflow.models.asset import AssetEvent
-from airflow.sdk import DAG, Asset, Param, PokeReturnValue, task
+from airflow.sdk import DAG, Asset, Param, PokeReturnValue, setup, task, teardown
 from airflow.utils.session import create_session
 from google.adk import Context, Event, Workflow
 from google.adk.workflow import DEFAULT_ROUTE, JoinNode, RetryConfig, node
@@ -598,6 +598,46 @@ def test_a_task_group_takes_and_gives_xcoms_beside_other_tasks_twice_in_one_dag(
     assert run.outputs["first.glue"] == ["HELLO+BIG+WORLD"]
     assert run.outputs["second.shout"] == ["HELLO+BIG+WORLD"]
     assert run.task_states["end"] == ["success"]
+
+
+def test_a_task_group_stands_between_setup_and_teardown_and_takes_one_of_several_outputs() -> None:
+    def upper(node_input: str) -> str:
+        return node_input.upper()
+
+    def glue(node_input: str, sep: str) -> str:
+        return f"{node_input}{sep}"
+
+    seen = []
+    with DAG("between", schedule=None) as dag:
+
+        @setup
+        def prepare() -> None:
+            seen.append("prepare")
+
+        @teardown
+        def clean() -> None:
+            seen.append("clean")
+
+        @task(multiple_outputs=True)
+        def ask() -> dict[str, str]:
+            return {"text": "hello", "sep": "!"}
+
+        @task
+        def plain(ti: Any = None) -> str:
+            return str(ti.xcom_pull("upper"))
+
+        asked = ask()
+        group = AdkTaskGroup(
+            Workflow(name="wf", edges=[("START", upper, glue)]),
+            input=asked["text"],
+            state={"sep": asked["sep"]},
+            prefix_group_id=False,
+        )
+        prepare() >> group >> plain() >> clean()
+    run = run_dag(dag)
+
+    assert (run.state, seen) == ("success", ["prepare", "clean"])
+    assert {task_id: run.outputs[task_id] for task_id in ("upper", "glue")} == {"upper": ["HELLO"], "glue": ["HELLO!"]}
 
 
 def test_a_task_group_waits_for_a_sensor_and_updates_an_asset() -> None:

@@ -175,7 +175,7 @@ def _reason(error: BaseException) -> str:
     """Why the workflow could not be made: google-adk's own words, without pydantic's frame around them."""
     from pydantic import ValidationError
 
-    if isinstance(error, ValidationError) and error.title in ("Workflow", "App"):
+    if isinstance(error, ValidationError) and error.title in ("Workflow", "Graph", "App"):
         details = error.errors(include_url=False)
         given = details[0]["input"] if details else None
         name = f" (it is named {given['name']!r})" if isinstance(given, dict) and "name" in given else ""
