@@ -87,7 +87,7 @@ class Flow:
         text: The user message.
         state: The initial session state.
         at_once: ``max_concurrency``.
-        overrides: For the run as tasks: ``nodes=`` of ``AdkDag``.
+        overrides: For the run as tasks: ``nodes=`` of ``AdkDag``, by path.
     """
 
     name: str
@@ -146,7 +146,7 @@ def without(flow: Flow, names: Collection[str]) -> Flow:
         left,
         nodes=tuple(node for node in flow.nodes if node.name in reached),
         edges=tuple(edge for edge in edges if edge.target in reached and edge.source in {START, *reached}),
-        overrides={name: given for name, given in flow.overrides.items() if name in reached},
+        overrides={path: given for path, given in flow.overrides.items() if path.partition("/")[0] in reached},
     )
 
 

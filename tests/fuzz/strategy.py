@@ -226,10 +226,12 @@ def _reads(draw: st.DrawFn, name: str, habits: _Habits) -> tuple[str, ...]:
 
 
 def _overrides(draw: st.DrawFn, flow: Flow) -> Mapping[str, Mapping[str, Any]]:
-    """Now and then nodes that are embedded, or workers whose items come in batches."""
-    if draw(_one_in(8)):
-        chosen = draw(st.lists(st.sampled_from(flow.nodes), min_size=1, max_size=3, unique_by=lambda node: node.name))
-        return {node.name: {"mode": "embedded"} for node in chosen}
+    """Now and then nodes that are embedded, in nested workflows too, or workers whose items come in batches."""
+    workflows = [(node.name, node.inner) for node in flow.nodes if node.kind == "workflow" and node.inner]
+    if draw(_one_in(3 if workflows else 8)):
+        nested = [f"{name}/{node.name}" for name, inner in workflows for node in inner.nodes]
+        paths = st.sampled_from([node.name for node in flow.nodes] + nested * 2)
+        return {path: {"mode": "embedded"} for path in draw(st.lists(paths, min_size=1, max_size=4, unique=True))}
     return {
         node.name: {"batch_size": draw(st.integers(1, 3))}
         for node in flow.nodes
