@@ -58,7 +58,8 @@ class WorkflowRun:
         error: ``(type, message)`` of the first failure of a node, or None.
         task_states: Per task id the states of its instances, in map-index order.
         labels: Per mapped task id, for each map index, the text that the UI shows for it.
-        node_runs: Per id of a task that runs several nodes, its node runs: ``{"path", "node", "iteration", "status", ...}``.
+        node_runs: Per id of a task that runs several nodes, its node runs: ``{"path", "node", "iteration", "status", ...}``;
+            of a mapped task those of all its instances, in map-index order.
         lost_updates: State keys that two tasks wrote side by side: ``(key, task whose value stayed, task whose is gone)``.
         run_id: Id of the DAG run, which is ADK's session id.
     """
@@ -192,8 +193,6 @@ def _read(dag: DAG, dag_run: Any) -> WorkflowRun:
         states.setdefault(ti.task_id, []).append(str(getattr(ti.state, "value", ti.state)))
         if ti.map_index >= 0:
             labels.setdefault(ti.task_id, {})[ti.map_index] = str(ti.rendered_map_index)
-    from adk_airflow.operators.progress import XCOM_RUNS
-
     envelopes = _envelopes(dag_run, instances)
     plan = getattr(dag, "plan", None)
     result = None if plan is None else envelopes.get((plan.result, -1))
@@ -207,10 +206,19 @@ def _read(dag: DAG, dag_run: Any) -> WorkflowRun:
         error=errors[0] if errors else None,
         task_states=states,
         labels=labels,
-        node_runs={task_id: rows for (task_id, _), rows in _xcoms(dag_run, XCOM_RUNS).items()},
+        node_runs=_node_runs(dag_run),
         lost_updates=tuple(dict.fromkeys((i.key, i.kept, i.lost) for e in envelopes.values() for i in e.lost)),
         run_id=dag_run.run_id,
     )
+
+
+def _node_runs(dag_run: Any) -> dict[str, list[dict[str, Any]]]:
+    from adk_airflow.operators.progress import XCOM_RUNS
+
+    found: dict[str, list[dict[str, Any]]] = {}
+    for (task_id, _), rows in sorted(_xcoms(dag_run, XCOM_RUNS).items()):
+        found.setdefault(task_id, []).extend(rows)
+    return found
 
 
 def _envelopes(dag_run: Any, instances: list[Any]) -> dict[tuple[str, int], Envelope]:

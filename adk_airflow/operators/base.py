@@ -189,16 +189,25 @@ class AdkOperator(BaseOperator):
             loop, work = self._running
             loop.call_soon_threadsafe(work.cancel)
 
-    def await_shown(self, context: Mapping[str, Any], run: Run, work: Callable[[Run], Awaitable[HostRun]]) -> HostRun:
-        """``await_adk`` for a task that runs several nodes: each of their runs is logged and recorded as it ends."""
+    def await_shown(
+        self, context: Mapping[str, Any], run: Run, work: Callable[[Run], Awaitable[HostRun]], *, around: Sequence[str] = ()
+    ) -> HostRun:
+        """``await_adk`` for a task that runs several nodes: each of their runs is logged and recorded as it ends.
+
+        Args:
+            context: The task's context.
+            run: The Airflow run.
+            work: Runs the nodes.
+            around: The nodes below ``scope`` that go on in other tasks.
+        """
         from adk_airflow.operators.progress import RunRecord
         from adk_airflow.runtime.node_runs import NodeRunWatch
 
         record = RunRecord(context["ti"], self.log)
 
         def report(node_run: NodeRun) -> None:
-            # The workflows around a nested one go on in other tasks; here they only seem to end.
-            if node_run.path.count("/") > len(self.scope):
+            # What is around these nodes and goes on in other tasks only seems to end here.
+            if node_run.path.count("/") > len(self.scope) + len(around):
                 record.add(node_run)
 
         watch = NodeRunWatch(run.session_id, report)

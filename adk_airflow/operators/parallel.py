@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from adk_airflow.errors import EnvelopeError
@@ -16,6 +16,7 @@ from adk_airflow.runtime.envelope import XCOM_KEY, Envelope, Firing
 from adk_airflow.runtime.triggers import Item, Trigger
 
 if TYPE_CHECKING:
+    from adk_airflow.runtime.driver import HostRun, Run
     from adk_airflow.runtime.inbox import Inbox
     from adk_airflow.runtime.source import Source
 
@@ -112,14 +113,20 @@ class AdkItemOperator(AdkOperator):
 
     def execute(self, context: Any) -> Any:
         """Returns the plain output of the item, or the list of them for a batch of several."""
-        from adk_airflow.runtime import host
+        from adk_airflow.runtime import adk_graph, host
 
         source = self.load()
         firing, element = self._read_element(context)
         batch = [Item(at, value) for at, value in element]
         given, inbox = _read_items(context, source, self.items_task)
         run = self.make_run(context, source, inbox)
-        result = self.await_adk(host.run_items(run, self.node, firing, batch, _triggers(given)[firing]))
+
+        def work(run: Run) -> Awaitable[HostRun]:
+            return host.run_items(run, self.node, firing, batch, _triggers(given)[firing])
+
+        body = adk_graph.body_of(adk_graph.find_node(source.workflow, self.node))
+        shown = adk_graph.runs_others(body)
+        result = self.await_shown(context, run, work, around=[self.node]) if shown else self.await_adk(work(run))
         items = [[firing, item.index, output] for item, output in zip(batch, result.outputs, strict=True)]
         self.leave(context, source, inbox, result, items=items)
         outputs = [codec.plain(output) for output in result.outputs]

@@ -33,6 +33,12 @@ def parallel_worker_of(node: BaseNode) -> Any:
     return inner if isinstance(inner, _ParallelWorker) else None
 
 
+def body_of(worker: BaseNode) -> BaseNode:
+    """What a parallel worker runs for each item."""
+    body: BaseNode = parallel_worker_of(worker)._node
+    return body
+
+
 def runs_others(node: BaseNode) -> bool:
     """Whether the node is there to run other nodes: a nested workflow, or a parallel worker."""
     return isinstance(node, Workflow) or parallel_worker_of(node) is not None

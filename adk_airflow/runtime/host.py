@@ -25,7 +25,7 @@ from google.adk.workflow._trigger import Trigger as AdkTrigger
 from google.adk.workflow._workflow import _LoopState
 from pydantic import PrivateAttr
 
-from adk_airflow.runtime.adk_graph import find_node, parallel_worker_of
+from adk_airflow.runtime.adk_graph import body_of, find_node
 from adk_airflow.runtime.driver import HostRun, Run, drive
 from adk_airflow.runtime.envelope import Firing
 from adk_airflow.runtime.limit import RunLimit
@@ -150,7 +150,7 @@ async def run_part(
 async def run_items(run: Run, node_name: str, firing: int, items: Sequence[Item], trigger: Trigger) -> HostRun:
     """Runs items of the ``firing``-th run (from 0) of the parallel worker ``node_name`` at once."""
     worker = find_node(run.workflow, node_name)
-    inner = parallel_worker_of(worker)._node
+    inner = body_of(worker)
     outputs: dict[int, Any] = {}
 
     async def one(ctx: Context, item: Item) -> None:
