@@ -39,10 +39,11 @@ def main() -> int:
             ]
             total = Report()
             for future in as_completed(running):
-                total += future.result()
+                report = future.result()
+                total += report
+                if report.disagreements:
+                    print(report.explanation(), flush=True)
                 print(total.summary(), file=sys.stderr, flush=True)
-    if total.disagreements:
-        print(total.explanation())
     print(f"seed {args.seed}: {total.summary()}")
     return 1 if total.disagreements else 0
 
