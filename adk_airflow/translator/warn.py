@@ -36,11 +36,37 @@ def warnings_for(graph: Graph, parts: Sequence[tuple[str, ...]], *, nested: bool
 
 
 def _has_parallel_tasks(graph: Graph, part_of: dict[str, int]) -> bool:
-    """Whether some node hands on to several tasks, or a parallel worker runs its items in several."""
+    """Whether nodes that ADK would run side by side are in several tasks: branches, or the items of a parallel worker."""
     for name in (START, *part_of):
         if len({part_of[target] for target in graph.successors(name) if part_of[target] != part_of.get(name)}) > 1:
             return True
-    return any(node.kind == "parallel_worker" and not node.list_wide for node in graph.nodes)
+    workers = any(node.kind == "parallel_worker" and not node.list_wide for node in graph.nodes)
+    return workers or any(_hands_on_while_it_runs(graph, part_of, number) for number in set(part_of.values()))
+
+
+def _hands_on_while_it_runs(graph: Graph, part_of: dict[str, int], part: int) -> bool:
+    """Whether several nodes that run in one task may trigger another task before the last of them has run.
+
+    The targets of one router are left out, as when a loop decides to go round or to leave: as a rule only one of them runs.
+    """
+    edges = [edge for edge in graph.edges if part_of.get(edge.source) == part]
+    if all(part_of[edge.target] == part for edge in edges):
+        return False
+    if len(_entries(graph, part_of, part)) > 1:
+        return True
+    for name in {edge.source for edge in edges}:
+        own = [edge for edge in edges if edge.source == name]
+        plain = {edge.target for edge in own if not (edge.routes or edge.default)}
+        stays = {edge.target for edge in own if part_of[edge.target] == part}
+        leaves = {edge.target for edge in own} - stays
+        if len(plain & stays) > 1 or (stays and plain & leaves) or (leaves and plain & stays):
+            return True
+    return False
+
+
+def _entries(graph: Graph, part_of: dict[str, int], part: int) -> set[str]:
+    """The nodes of a part that edges from outside lead to."""
+    return {edge.target for edge in graph.edges if part_of[edge.target] == part and part_of.get(edge.source) != part}
 
 
 def _in_edge_order(graph: Graph, name: str, part_of: dict[str, int]) -> bool:
@@ -49,7 +75,10 @@ def _in_edge_order(graph: Graph, name: str, part_of: dict[str, int]) -> bool:
     The targets of one router are left out: as a rule only one of them runs.
     """
     node = next(node for node in graph.nodes if node.name == name)
-    before = [source for source in graph.predecessors(name) if source != START]
+    own = part_of[name]
+    # What comes back to the only entry of a loop comes after it anyway.
+    comes_back = _entries(graph, part_of, own) == {name}
+    before = [source for source in graph.predecessors(name) if source != START and not (comes_back and part_of[source] == own)]
     from_start = START in graph.predecessors(name)
     if node.join or len({part_of[source] for source in before}) + from_start < 2:
         return False

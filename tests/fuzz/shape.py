@@ -39,6 +39,7 @@ class Shape:
         self.path_of: dict[str, str] = {}
         self.before: dict[str, list[str]] = {}
         self.mapped = {_unit(task.task_id) for task in self.plan.tasks if task.kind == "item"}
+        self.regions = {task.task_id for task in self.plan.tasks if task.kind == "region"}
         self._gates: dict[str, list[str]] = {}
         self._read(flow, "", None)
 
@@ -78,7 +79,7 @@ class Shape:
         return {unit: {other for other in self.before if unit in _reach(self.before, other)} for unit in self.before}
 
     def shared_keys(self) -> set[str]:
-        """The state keys that one task writes and another, or another item of a worker, uses beside it."""
+        """The state keys that one task writes and another, or another item of a worker, uses beside it in ADK."""
         nodes = [inner for node in self.flow.nodes for inner in everywhere(node)]
         return {
             key
@@ -91,7 +92,11 @@ class Shape:
         unit, other_unit = self.unit_of[one.name], self.unit_of[other.name]
         if unit == other_unit:
             return unit in self.mapped
-        return other_unit not in self.after[unit] and unit not in self.after[other_unit]
+        if other_unit in self.after[unit]:
+            return unit in self.regions  # ADK runs what it hands on while the region goes on
+        if unit in self.after[other_unit]:
+            return other_unit in self.regions
+        return True
 
     def paired_joins(self) -> set[str]:
         """The outermost nodes that are, or hold, the joins that the plan names in its warnings."""

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.fuzz.code import build, script, source
 from tests.fuzz.explore import explore
-from tests.fuzz.graphs import START, Edge, Flow, Node, Write
+from tests.fuzz.graphs import START, Edge, Flow, Loop, Node, Write
 from tests.fuzz.shape import FAILURE, PAIRING, RUN_ORDER, STATE, Shape
 from tests.fuzz.strategy import flows
 from tests.fuzz.verdict import AGREED, IN_PARTS, documented, judge
@@ -136,6 +136,14 @@ def test_state_that_two_branches_share_is_excused_only_for_the_keys_they_share()
     flow = Flow("wf", nodes, (Edge(START, "a"), Edge(START, "b"), Edge("a", "c"), Edge("b", "c")))
 
     assert Shape(flow).shared_keys() == {"k"}
+    assert judge(flow).kind == STATE
+
+
+def test_a_loop_does_not_see_what_a_task_that_it_triggers_writes() -> None:
+    nodes = (Node("a", reads=("of_b",), route=Loop(3)), Node("b", writes=(Write("of_b"),)))
+    flow = Flow("wf", nodes, (Edge(START, "a"), Edge("a", "a", "again"), Edge("a", "b")))
+
+    assert Shape(flow).shared_keys() == {"of_b"}
     assert judge(flow).kind == STATE
 
 

@@ -2,7 +2,8 @@
 
 ADK's own result may depend on how long nodes take. So a run as tasks is right when it gives, part by part, what ADK gives in
 some timing, and a difference is put down to timing only where the graph allows for it. What no timing gives must vanish
-when the cause is taken out of the workflow: the state keys that parallel branches share, or the join whose runs are paired.
+when the cause is taken out of the workflow: the state keys that parallel branches share, the join whose runs are paired, or
+``max_concurrency``, which makes of the order of the runs one that no timing changes.
 """
 
 from __future__ import annotations
@@ -55,6 +56,9 @@ def documented(flow: Flow, adk: Result, tasks: Result) -> str:
         rest = without(flow, joins | flow.after(joins))
         if rest.nodes and judge(rest).kind:
             return PAIRING
+    order = next((kind for kind in (PAIRING, RUN_ORDER, STATE) if kind in shape.warnings), "")
+    if flow.at_once is not None and order and judge(replace(flow, at_once=None)).kind:
+        return order
     return ""
 
 

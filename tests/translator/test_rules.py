@@ -231,6 +231,23 @@ def test_a_node_that_several_tasks_may_trigger_is_announced() -> None:
     assert "run-order" not in warned(("START", step("a"), step("b")))
 
 
+def test_a_task_after_a_loop_that_adk_would_run_beside_it_is_announced() -> None:
+    def warned(*edges: Any, **nodes: Any) -> set[str]:
+        return {text.split(":")[0] for text in plan(*edges, nodes=nodes).warnings}
+
+    a, b, c, log, end = (step(name) for name in ("a", "b", "c", "log", "end"))
+    beside = {"state-between-branches", "no-cancel-on-failure"}
+    embedded = {"mode": "embedded"}
+
+    assert warned(("START", a, b, {"again": a, "done": end})) == set()
+    assert warned(("START", a, {"again": a}), (a, log)) == beside
+    assert warned(("START", a, b, {"again": a}), (a, log)) == beside
+    assert warned(("START", a, {"go": b}), (b, a), (b, {"done": log})) == beside
+    assert warned(("START", a, (b, c)), (b, {"again": a, "done": end}), (c, {"again": a})) == beside
+    assert warned(("START", a, b, end), a=embedded, b=embedded) == set()
+    assert warned(("START", a, b), (a, log), a=embedded, b=embedded) == beside
+
+
 def test_a_join_behind_nodes_that_may_repeat_is_announced() -> None:
     c, d, join = step("c"), step("d"), JoinNode(name="join")
     made = plan(("START", (step("a"), step("b")), c, join), ("START", d, join))
