@@ -222,12 +222,14 @@ def _node_runs(dag_run: Any) -> dict[str, list[dict[str, Any]]]:
 
 
 def _envelopes(dag_run: Any, instances: list[Any]) -> dict[tuple[str, int], Envelope]:
-    """The envelopes by task id and map index, in the order in which the tasks ended."""
+    """The envelopes by task id and map index: in the order in which the tasks ended, mapped instances in that of the list."""
     from adk_airflow.runtime.envelope import XCOM_KEY, Envelope
 
     texts = _xcoms(dag_run, XCOM_KEY)
-    finished = {(ti.task_id, ti.map_index): ti.end_date for ti in instances if ti.end_date is not None}
-    order = sorted(texts, key=lambda key: (str(finished.get(key, "")), key))
+    ended: dict[str, str] = {}
+    for ti in instances:
+        ended[ti.task_id] = max(ended.get(ti.task_id, ""), str(ti.end_date or ""))
+    order = sorted(texts, key=lambda key: (ended.get(key[0], ""), key))
     return {key: Envelope.loads(texts[key], task=key[0]) for key in order}
 
 
