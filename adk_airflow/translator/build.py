@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import functools
 import inspect
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -154,20 +155,20 @@ def build(plan: Plan, reference: str, *, prefix: str = "", start: Mapping[str, A
 _OPERATORS = {"node": AdkNodeOperator, "region": AdkRegionOperator, "item": AdkItemOperator, "workflow": AdkWorkflowOperator}
 
 
+@functools.cache
+def _argument_names(kind: str) -> frozenset[str]:
+    """All that the operator of this kind of task and the classes it inherits from take."""
+    classes = [cls for cls in _OPERATORS[kind].__mro__ if "__init__" in vars(cls) and cls is not object]
+    return frozenset(name for cls in classes for name in inspect.signature(vars(cls)["__init__"]).parameters)
+
+
 def _check_names(task: PlannedTask, plan: Plan) -> None:
     """Refuses a misspelt argument with the nearest right one.
 
     Raises:
         NodeOverrideError: The operator has no such argument.
     """
-    if not task.arguments:
-        return
-    known = {
-        name
-        for cls in _OPERATORS[task.kind].__mro__
-        if "__init__" in vars(cls) and cls is not object
-        for name in inspect.signature(vars(cls)["__init__"]).parameters
-    }
+    known = _argument_names(task.kind) if task.arguments else frozenset()
     for name in task.arguments:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
