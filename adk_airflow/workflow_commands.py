@@ -149,7 +149,12 @@ def _plan(workflow: str, mode: str, nodes: Nodes) -> Plan:
     from adk_airflow.translator.graph import read_graph
     from adk_airflow.translator.rules import make_plan
 
-    return make_plan(read_graph(_load(workflow)), mode=mode, nodes=nodes)
+    made = make_plan(read_graph(_load(workflow)), mode=mode, nodes=nodes)
+    if nodes:
+        from adk_airflow.translator.build import check_names  # imports Airflow, whose operators know their arguments
+
+        check_names(made)
+    return made
 
 
 def _load(workflow: str) -> Source:

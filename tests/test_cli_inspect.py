@@ -218,6 +218,13 @@ def test_a_wrong_node_name_is_refused_with_the_nearest_right_one(command) -> Non
     assert (code, err) == (1, "adk-airflow: workflow 'router' has no node 'clasify'. Did you mean 'classify'?\n")
 
 
+def test_a_misspelt_argument_is_refused_as_in_a_dag(command) -> None:
+    code, _, err = command("plan", "router", "--nodes", '{"classify": {"retires": 2}}')
+
+    problem = "node 'classify': Airflow's operators have no argument 'retires'. Did you mean 'retries'?"
+    assert (code, err) == (1, f"adk-airflow: workflow 'router', {problem}\n")
+
+
 @pytest.mark.parametrize("given", ["no json", "[1]", '{"classify": 1}'])
 def test_nodes_that_are_no_objects_are_wrong_usage(command, given: str) -> None:
     with pytest.raises(SystemExit) as exit_info:

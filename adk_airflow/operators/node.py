@@ -171,6 +171,12 @@ class AdkRegionOperator(AdkGraphOperator):
         result = self.await_shown(
             context, run, lambda run: host.run_part(run, self.nodes, inbox.arrivals, max_iterations=self.max_iterations)
         )
+        if result.handed_on:
+            self.log.warning(
+                "%s triggered %s and ran on. ADK would run them side by side: here what comes after it starts now, and it saw"
+                " nothing of what they write to state (mode='embedded' runs all in one task, as ADK does).",
+                self.where(source.workflow.name), ", ".join(sorted(result.handed_on)),
+            )  # fmt: skip
         return self.hand_on(context, self.leave(context, source, inbox, result))
 
     def plain_output(self, envelope: Envelope) -> Any:

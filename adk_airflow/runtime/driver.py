@@ -44,6 +44,7 @@ class HostRun:
         written: The keys that were set.
         error: The exception that the node failed with, as ADK reports it, or None.
         error_path: ADK's path of the node that failed, such as ``wf@1/node@1``.
+        handed_on: The nodes outside of the part that were triggered before the last of its nodes had run.
     """
 
     firings: list[Firing] = field(default_factory=list)
@@ -53,6 +54,7 @@ class HostRun:
     error: BaseException | None = None
     error_path: str = ""
     interrupts: list[str] = field(default_factory=list)
+    handed_on: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True)

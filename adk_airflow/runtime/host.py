@@ -42,6 +42,7 @@ class _Part(Workflow):
     _stand_ins: dict[str, BaseNode] = PrivateAttr(default_factory=dict)
     _first_runs: dict[str, int] = PrivateAttr(default_factory=dict)
     _limit: RunLimit = PrivateAttr(default_factory=lambda: RunLimit("", {}))
+    _left: set[str] = PrivateAttr(default_factory=set)
 
     def _iter_static_children(self) -> Iterator[BaseNode]:
         """Only these: the Runner opens and closes the toolsets of their agents."""
@@ -83,6 +84,7 @@ class _Part(Workflow):
 
     def _start_node_task(self, loop_state: _LoopState, ctx: Context, node_name: str, trigger: AdkTrigger) -> bool:
         self._limit.begin(node_name)
+        self._result.handed_on |= self._left
         return super()._start_node_task(loop_state, ctx, node_name, trigger)
 
     async def _handle_completion(
@@ -98,6 +100,9 @@ class _Part(Workflow):
         following = self._require_graph().get_next_pending_nodes(node_name=node_name, routes_to_match=route)
         self._result.firings.append(Firing(node_name, output, route, branch, tuple(following)))
         self._limit.note(node_name, route)
+        self._left.update(target for target in following if target not in self._names)
+        if any(not task.done() for task in loop_state.pending_tasks.values()):
+            self._result.handed_on |= self._left
         for target in following:
             if target not in self._names:
                 continue

@@ -128,17 +128,17 @@ def build(plan: Plan, reference: str, *, prefix: str = "", start: Mapping[str, A
     Raises:
         NodeOverrideError: Airflow refuses an argument that the user gave for a node.
     """
+    check_names(plan)
     builder = _Builder(plan, reference, prefix, start or {})
     tasks: dict[str, Any] = {}
     groups: dict[str, TaskGroup] = {}
     for task in plan.tasks:
         group = task.task_id.rpartition(".")[0]
         try:
-            _check_names(task, plan)
             with _open_group(group, groups, plan):
                 tasks[task.task_id] = builder.make(task, tasks)
         except (TypeError, ValueError, AttributeError) as error:
-            if not task.arguments or isinstance(error, NodeOverrideError):
+            if not task.arguments:
                 raise
             raise NodeOverrideError(
                 f"workflow {plan.workflow!r}, node {task.node!r}: Airflow refuses {dict(task.arguments)!r}: {error}"
@@ -162,20 +162,21 @@ def _argument_names(kind: str) -> frozenset[str]:
     return frozenset(name for cls in classes for name in inspect.signature(vars(cls)["__init__"]).parameters)
 
 
-def _check_names(task: PlannedTask, plan: Plan) -> None:
+def check_names(plan: Plan) -> None:
     """Refuses a misspelt argument with the nearest right one.
 
     Raises:
-        NodeOverrideError: The operator has no such argument.
+        NodeOverrideError: The operator of a task has no such argument.
     """
-    known = _argument_names(task.kind) if task.arguments else frozenset()
-    for name in task.arguments:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise NodeOverrideError(
-                f"workflow {plan.workflow!r}, node {task.node!r}: Airflow's operators have no argument {name!r}.{hint}"
-            )
+    for task in plan.tasks:
+        known = _argument_names(task.kind) if task.arguments else frozenset()
+        for name in task.arguments:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, n=1)
+                hint = f" Did you mean {near[0]!r}?" if near else ""
+                raise NodeOverrideError(
+                    f"workflow {plan.workflow!r}, node {task.node!r}: Airflow's operators have no argument {name!r}.{hint}"
+                )
 
 
 def _open_group(path: str, groups: dict[str, TaskGroup], plan: Plan) -> contextlib.AbstractContextManager[Any]:

@@ -120,6 +120,40 @@ def test_a_node_with_several_triggers_runs_in_the_order_of_the_edges() -> None:
     assert "run-order" in warned(build())
 
 
+def test_a_loop_that_goes_on_beside_what_it_triggers_says_so_in_its_log(capsys: pytest.CaptureFixture[str]) -> None:
+    def build(routes: Any) -> Workflow:
+        def count(ctx: Context) -> Event:
+            ctx.state["n"] = n = ctx.state.get("n", 0) + 1
+            ctx.state["heard"] = ctx.state.get("note")
+            return Event(route=routes if n < 2 else "end")
+
+        def work(ctx: Context) -> None:
+            ctx.state["note"] = f"note {ctx.state['n']}"
+
+        async def wait() -> None:
+            import asyncio as aio
+
+            await aio.sleep(0.2)
+
+        counter, waiting = node(count, name="count"), node(wait, name="wait")
+        return Workflow(
+            name="wf",
+            edges=[
+                ("START", counter, {"again": waiting, "done": node(work), "end": node(lambda: None, name="end")}),
+                (waiting, counter),
+            ],
+        )
+
+    in_adk, as_tasks = adk_state(build(["again", "done"])), run_workflow(build(["again", "done"])).session_state
+    assert in_adk == {"n": 2, "note": "note 1", "heard": "note 1"}
+    assert as_tasks == {"n": 2, "note": "note 2", "heard": None}
+    assert "workflow 'wf', node 'count' triggered work and ran on." in capsys.readouterr().out
+    assert run_workflow(build(["again", "done"]), mode="embedded").session_state == in_adk
+
+    assert run_workflow(build("again")).session_state == adk_state(build("again")) == {"n": 2, "heard": None}
+    assert "ran on" not in capsys.readouterr().out
+
+
 def test_a_node_sees_the_events_of_its_own_task_only() -> None:
     def build() -> Workflow:
         def events(ctx: Context) -> list[str]:
