@@ -7,6 +7,7 @@ import datetime as dt
 import os
 import re
 import signal
+import threading
 import time
 from typing import Any
 
@@ -310,6 +311,7 @@ def test_airflows_timeout_ends_a_node_that_waits(mode: str, blocks: bool) -> Non
         assert [(row["path"], row["status"]) for row in run.node_runs["wf"]] == [("wf@1/wait@1", "cancelled")]
 
 
+@pytest.mark.parametrize("blocks", [True, False])
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
@@ -318,14 +320,26 @@ def test_airflows_timeout_ends_a_node_that_waits(mode: str, blocks: bool) -> Non
         ({"mode": "embedded"}, {"wf": ["failed"]}),
     ],
 )
-def test_a_task_that_airflow_cancels_ends_at_once(arguments: dict[str, Any], expected: dict[str, list[str]]) -> None:
-    async def wait() -> str:
+def test_a_task_that_airflow_cancels_ends_at_once(
+    arguments: dict[str, Any], expected: dict[str, list[str]], blocks: bool
+) -> None:
+    def cancel() -> None:
         os.kill(os.getpid(), signal.SIGTERM)  # what the supervisor sends when the task is marked in the UI
+
+    async def wait() -> str:
+        asyncio.get_running_loop().call_later(0.1, cancel)
         await asyncio.sleep(60)
         return "late"
 
+    def block() -> str:
+        threading.Timer(0.1, cancel).start()
+        time.sleep(60)
+        return "late"
+
     began = time.monotonic()
-    run = run_workflow(Workflow(name="wf", edges=[("START", node(wait), show("tail"))]), **arguments)
+    run = run_workflow(
+        Workflow(name="wf", edges=[("START", node(block if blocks else wait, name="wait"), show("tail"))]), **arguments
+    )
 
     assert {name: states for name, states in run.task_states.items() if name != "workflow_result"} == expected
     assert time.monotonic() - began < 30

@@ -184,10 +184,12 @@ class AdkOperator(BaseOperator):
             self._running = None
 
     def on_kill(self) -> None:
-        """Cancels what runs in ADK, at once for coroutines; a body that blocks is ended by Airflow some seconds later."""
+        """Cancels what runs in ADK, at once; Airflow, which calls this in a signal handler, ends what resists seconds later."""
         if self._running is not None:
             loop, work = self._running
             loop.call_soon_threadsafe(work.cancel)
+            if asyncio.current_task(loop) is not None:
+                raise asyncio.CancelledError  # the loop does not wait but executes a body, which may block for long
 
     def await_shown(
         self, context: Mapping[str, Any], run: Run, work: Callable[[Run], Awaitable[HostRun]], *, around: Sequence[str] = ()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
 if TYPE_CHECKING:
     from google.adk.events.event import Event
@@ -84,7 +85,8 @@ class NodeRunWatch(SpanProcessor):
         """Subscribes to ADK's spans. Sets up OpenTelemetry when the process has not, without any exporter."""
         provider = trace.get_tracer_provider()
         if not isinstance(provider, TracerProvider):
-            provider = TracerProvider()
+            # Airflow marks a task's span as not to be recorded when it has no tracing of its own.
+            provider = TracerProvider(sampler=ALWAYS_ON)
             trace.set_tracer_provider(provider)
         provider.add_span_processor(self)
 
