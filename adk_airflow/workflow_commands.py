@@ -257,6 +257,6 @@ def _rest(result: HostRun, runs: list[NodeRun]) -> dict[str, Any]:
 
 def _as_json(value: Any, indent: int | None = 2) -> str:
     """The value as JSON text, in the form that it has as a task's `return_value`."""
-    from adk_airflow.runtime import codec
+    from adk_airflow.runtime import plain
 
-    return json.dumps(codec.plain(value), indent=indent, ensure_ascii=False)
+    return json.dumps(plain.json_form(value), indent=indent, ensure_ascii=False)

@@ -11,7 +11,7 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException
 
 from adk_airflow.errors import HumanInputNotSupportedError, ValueNotTransferableError
-from adk_airflow.runtime import codec, lineage
+from adk_airflow.runtime import codec, lineage, plain
 from adk_airflow.runtime.envelope import XCOM_KEY, Envelope
 from adk_airflow.runtime.triggers import Parent, Trigger
 
@@ -259,11 +259,13 @@ class AdkOperator(BaseOperator):
         try:
             for value in (*(firing.output for firing in result.firings), *items):
                 self.encode(value, "its output", name)
+            for key in written:
+                self.encode(key, f"the name of state key {key!r}", name)
             encoded = {key: self.encode(value, f"state key {key!r}", name) for key, value in written.items()}
         except ValueNotTransferableError as error:
             result.error = result.error or error
             result.firings, items = [], ()
-            encoded = {key: codec.encode(value) for key, value in written.items() if codec.travels(value)}
+            encoded = {key: codec.encode(value) for key, value in written.items() if codec.travels([key, value])}
         envelope = Envelope(
             task=self._writer(context),
             workflow=name,
@@ -275,7 +277,7 @@ class AdkOperator(BaseOperator):
             items=tuple(items),
             batches=batches,
             scopes={**inbox.scopes, **(scopes or {})},
-            error=None if result.error is None else (type(result.error).__name__, str(result.error)),
+            error=None if result.error is None else (type(result.error).__name__, plain.storable_text(str(result.error))),
         )
         context["ti"].xcom_push(key=XCOM_KEY, value=envelope.dumps())
         if result.error is not None:
@@ -300,7 +302,7 @@ class AdkOperator(BaseOperator):
     def plain_output(self, envelope: Envelope) -> Any:
         """What people and other tasks see as this task's ``return_value``; None for no output."""
         has, output = envelope.last_output(self.node)
-        return codec.plain(output) if has else None
+        return plain.for_xcom(output) if has else None
 
 
 def _one_line(error: BaseException) -> str:

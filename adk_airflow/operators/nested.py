@@ -19,7 +19,7 @@ class AdkNestedInputOperator(AdkGraphOperator):
 
     def execute(self, context: Any) -> Any:
         """Returns the plain input."""
-        from adk_airflow.runtime import adk_graph, codec
+        from adk_airflow.runtime import adk_graph, plain
         from adk_airflow.runtime.driver import HostRun
 
         source = self.load()
@@ -34,7 +34,7 @@ class AdkNestedInputOperator(AdkGraphOperator):
             result.error = error
         path = "/".join((*self.scope, self.node))
         self.leave(context, source, inbox, result, scopes={path: (trigger.branch, trigger.sub_branch)})
-        return codec.plain(result.firings[0].output)
+        return plain.for_xcom(result.firings[0].output)
 
 
 class AdkNestedOutputOperator(AdkGraphOperator):

@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
 
 from adk_airflow.errors import EnvelopeError
 from adk_airflow.operators.base import AdkOperator
-from adk_airflow.runtime import codec
+from adk_airflow.runtime import plain
 from adk_airflow.runtime.envelope import XCOM_KEY, Envelope
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ class AdkRegionOperator(AdkGraphOperator):
     def plain_output(self, envelope: Envelope) -> Any:
         """The last outputs of the region's nodes, by name."""
         outputs = {name: envelope.last_output(name) for name in self.region}
-        return {name: codec.plain(output) for name, (has, output) in outputs.items() if has}
+        return {name: plain.for_xcom(output) for name, (has, output) in outputs.items() if has}
 
 
 class AdkNodeOperator(AdkGraphOperator):

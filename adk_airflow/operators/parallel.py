@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from adk_airflow.errors import EnvelopeError
 from adk_airflow.operators.base import AdkOperator
 from adk_airflow.operators.node import AdkGraphOperator
-from adk_airflow.runtime import codec
+from adk_airflow.runtime import codec, plain
 from adk_airflow.runtime.envelope import XCOM_KEY, Envelope, Firing
 from adk_airflow.runtime.triggers import Item, Trigger
 
@@ -91,7 +91,7 @@ def item_label(value: Any) -> str:
             if value.get(key):
                 value = value[key]
                 break
-    text = value if isinstance(value, str) else json.dumps(codec.plain(value), ensure_ascii=False)
+    text = plain.storable_text(value if isinstance(value, str) else json.dumps(plain.json_form(value), ensure_ascii=False))
     return textwrap.shorten(text[: LABEL_LENGTH * 4], LABEL_LENGTH, placeholder="…") or text[:LABEL_LENGTH]
 
 
@@ -129,7 +129,7 @@ class AdkItemOperator(AdkOperator):
         result = self.await_shown(context, run, work, around=[self.node]) if shown else self.await_adk(work(run))
         items = [[firing, item.index, output] for item, output in zip(batch, result.outputs, strict=True)]
         self.leave(context, source, inbox, result, items=items)
-        outputs = [codec.plain(output) for output in result.outputs]
+        outputs = [plain.for_xcom(output) for output in result.outputs]
         return outputs[0] if len(outputs) == 1 else outputs
 
     def _read_element(self, context: Any) -> tuple[int, list[tuple[int, Any]]]:

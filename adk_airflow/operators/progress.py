@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from adk_airflow.runtime import codec
+from adk_airflow.runtime import plain
 
 if TYPE_CHECKING:
     from adk_airflow.runtime.node_runs import NodeRun
@@ -41,9 +41,9 @@ class RunRecord:
                 "node": name,
                 "iteration": int(iteration) if iteration.isdecimal() else iteration,
                 "status": node_run.status,
-                "route": codec.plain(node_run.route),
+                "route": plain.for_xcom(node_run.route),
                 "seconds": seconds,
-                "error": node_run.error,
+                "error": plain.storable_text(node_run.error),
             }
         )
         route = "" if node_run.route is None else f", route {node_run.route!r}"
@@ -53,6 +53,9 @@ class RunRecord:
             self.push()
 
     def push(self) -> None:
-        """Renews the record in XCom."""
+        """Renews the record in XCom. What hinders that is logged: a record to look at must not fail the run."""
         self._pushed_at = time.monotonic()
-        self._ti.xcom_push(key=XCOM_RUNS, value=self._runs)
+        try:
+            self._ti.xcom_push(key=XCOM_RUNS, value=self._runs)
+        except Exception as error:
+            self._log.warning("XCom %r, the record of node runs, could not be renewed: %s", XCOM_RUNS, error)

@@ -8,7 +8,7 @@ from typing import Any
 from adk_airflow.errors import WorkflowLoadError
 from adk_airflow.operators.base import AdkOperator
 from adk_airflow.operators.node import AdkGraphOperator
-from adk_airflow.runtime import codec
+from adk_airflow.runtime import plain
 from adk_airflow.runtime.envelope import Envelope, Firing
 
 
@@ -109,4 +109,4 @@ class AdkResultOperator(AdkGraphOperator):
             output = None
         result.firings = [Firing(self.node, output)]
         self.leave(context, source, inbox, result)
-        return None if output is None else codec.plain(output)
+        return None if output is None else plain.for_xcom(output)

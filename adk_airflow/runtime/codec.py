@@ -1,4 +1,4 @@
-"""Values as JSON that keeps their Python type, and as plain JSON for people and other tasks.
+"""Values as JSON that keeps their Python type.
 
 ``encode``/``decode`` are exact: what comes out equals what went in, type included (``True``, ``1`` and ``"1"`` stay three
 things). A value that JSON lacks becomes ``{"$": tag, "v": ...}``, with its class in ``"c"`` where a module defines it.
@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import base64
 import collections
-import dataclasses
 import datetime as dt
 import decimal
-import enum
 import json
 import math
 import pathlib
@@ -22,13 +20,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pendulum
-from pydantic import BaseModel
 
 from adk_airflow.errors import EnvelopeError, ValueNotTransferableError
 from adk_airflow.runtime import objects
 
 TAG = "$"
-_RESERVED = {"__classname__", "__id__"}
 
 _FROM_TEXT: dict[str, Callable[[str], Any]] = {
     "float": float,
@@ -206,44 +202,6 @@ def decode(data: Any) -> Any:
     except Exception as error:
         raise EnvelopeError(f"a value tagged {tag!r} cannot be read: {type(error).__name__}: {error}") from error
     raise EnvelopeError(f"a value carries the unknown tag {tag!r}")
-
-
-def plain(value: Any) -> Any:
-    """Returns ``value`` as plain JSON data for people and for tasks that know nothing of ADK; types may be lost.
-
-    A text-only ``Content`` becomes its text, bytes become base64, sets, tuples and deques lists; models, dataclasses and dates
-    become their JSON form.
-    """
-    if value is None or isinstance(value, (bool, int, str)):
-        return value.value if isinstance(value, enum.Enum) else value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else repr(value)
-    if isinstance(value, dict):
-        found = {str(key): plain(item) for key, item in value.items()}
-        # Airflow's XCom would take such a dict for a serialized object of its own.
-        return json.dumps(found, ensure_ascii=False) if _RESERVED & found.keys() else found
-    if isinstance(value, (list, tuple, collections.deque)):
-        return [plain(item) for item in value]
-    if isinstance(value, (set, frozenset)):
-        return [plain(item) for item in sorted(value, key=repr)]
-    if isinstance(value, (bytes, bytearray)):
-        return base64.b64encode(value).decode("ascii")
-    if isinstance(value, BaseModel):
-        text = _text_of(value)
-        return text if text is not None else plain(value.model_dump(mode="json", exclude_none=True))
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name, None)) for field in dataclasses.fields(value)}
-    if isinstance(value, (dt.datetime, dt.date, dt.time)):
-        return value.isoformat()
-    return str(value)
-
-
-def _text_of(value: BaseModel) -> str | None:
-    """The text of a google.genai ``Content`` that holds nothing but text, else None."""
-    parts = getattr(value, "parts", None)
-    if type(value).__name__ != "Content" or not parts or any(part.text is None for part in parts):
-        return None
-    return "".join(part.text for part in parts)
 
 
 def dumps(data: Any) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from adk_airflow.errors import EnvelopeError, ValueNotTransferableError
-from adk_airflow.runtime import codec, lineage
+from adk_airflow.runtime import codec, lineage, plain
 from adk_airflow.runtime.envelope import Envelope
 from adk_airflow.runtime.triggers import Arrival, Trigger
 
@@ -44,7 +44,7 @@ class Start:
             return self.input
         text = self.input
         if not isinstance(text, str):
-            text = "" if text is None else codec.dumps(codec.plain(text))
+            text = "" if text is None else codec.dumps(plain.json_form(text))
         return types.Content(role="user", parts=[types.Part(text=text)])
 
     def checked(self) -> Start:

@@ -263,22 +263,3 @@ def test_nothing_is_imported_for_a_value() -> None:
     with pytest.raises(EnvelopeError):
         codec.decode({"$": "model", "c": "turtle:Turtle", "v": {}})
     assert "turtle" not in sys.modules
-
-
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [
-        (types.Content(parts=[types.Part(text="a"), types.Part(text="b")]), "ab"),
-        ((1, {2}), [1, [2]]),
-        (b"hi", "aGk="),
-        (Order(sku="s"), {"sku": "s", "qty": 1, "tags": []}),
-        ({1: None}, {"1": None}),
-        ({"__id__": "x"}, '{"__id__": "x"}'),
-        (dt.date(2026, 1, 2), "2026-01-02"),
-        (Point(1, (2,)), {"x": 1, "y": [2]}),
-        (collections.deque([Pair(1)]), [[1, None]]),
-        (float("nan"), "nan"),
-    ],
-)
-def test_plain_shows_people_json(value: object, shown: object) -> None:
-    assert codec.plain(value) == shown
