@@ -48,13 +48,25 @@ class Collect(BaseNode):
         if len(got) >= self.want:
             yield got
 '''
-_PAUSED_JOIN = """
+_PAUSED = """
 
 class JoinNode(JoinNode):
     async def _run_impl(self, *, ctx: Context, node_input: Any):
         await pause(self.name)
         async for item in super()._run_impl(ctx=ctx, node_input=node_input):
             yield item
+
+
+def paused_without_items(worker: Any) -> BaseNode:
+    class Worker(type(worker)):
+        async def _run_impl(self, *, ctx: Context, node_input: Any):
+            if node_input == []:  # no item will pause
+                await pause(self.name)
+            async for item in super()._run_impl(ctx=ctx, node_input=node_input):
+                yield item
+
+    object.__setattr__(worker, "__class__", Worker)
+    return worker
 """
 
 
@@ -73,7 +85,7 @@ def build(flow: Flow, pause: Pause | None = None) -> Any:
 def source(flow: Flow, *, paused: bool = False) -> str:
     """The workflow as the text of a module; the workflow is its attribute ``flow.name``."""
     prelude = _PRELUDE.replace("        PAUSE\n", "        await pause(self.name)\n" if paused else "")
-    return prelude + (_PAUSED_JOIN if paused else "") + "\n\n" + "\n".join(_flow(flow, paused, assign=True)) + "\n"
+    return prelude + (_PAUSED if paused else "") + "\n\n" + "\n".join(_flow(flow, paused, assign=True)) + "\n"
 
 
 def script(flow: Flow) -> str:
@@ -153,7 +165,8 @@ def _node(node: Node, paused: bool) -> Iterator[str]:
         options.append("parallel_worker=True")
         options += [f"max_parallel_workers={node.limit}"] if node.limit else []
     if node.kind != "workflow":
-        yield f"{node.name} = node({node.name}, {', '.join(options)})"
+        made = f"node({node.name}, {', '.join(options)})"
+        yield f"{node.name} = {f'paused_without_items({made})' if paused and node.kind == 'worker' else made}"
     yield ""
 
 

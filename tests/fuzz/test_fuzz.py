@@ -127,6 +127,17 @@ def test_a_node_that_start_and_a_later_node_trigger_reads_what_the_later_one_lef
     assert judge(flow).kind == RUN_ORDER
 
 
+def test_a_worker_without_items_can_be_late_too() -> None:
+    """As tasks the waiting node gets what the first worker gives before what the second gives, which has nothing to do."""
+    values = (Node("a", output=("value", ["x"])), Node("b", output=("value", [])))
+    flow = Flow("wf", (*values, Node("first", "worker"), Node("second", "worker"), Node("c", "wait")), edges=(
+        Edge(START, "a"), Edge(START, "b"), Edge("a", "first"), Edge("b", "first"), Edge("b", "second"),
+        Edge("b", "c"), Edge("first", "c"), Edge("second", "c"),
+    ))  # fmt: skip
+
+    assert judge(flow).kind == RUN_ORDER
+
+
 def test_state_that_two_branches_share_is_excused_only_for_the_keys_they_share() -> None:
     nodes = (
         Node("a", writes=(Write("k", "append"),)),
