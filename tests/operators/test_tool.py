@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -151,7 +152,8 @@ def test_a_toolset_is_closed_when_its_tool_fails(use: Use) -> None:
 def test_a_toolset_is_closed_when_the_task_is_cancelled(use: Use) -> None:
     class Cancelled(agents.Shop):
         async def slow(self) -> None:
-            os.kill(os.getpid(), signal.SIGTERM)  # what the supervisor sends when the task is marked in the UI
+            # What the supervisor sends when the task is marked in the UI:
+            asyncio.get_running_loop().call_later(0.1, os.kill, os.getpid(), signal.SIGTERM)
             await super().slow()
 
     shop = Cancelled()
