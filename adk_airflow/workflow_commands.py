@@ -259,4 +259,4 @@ def _as_json(value: Any, indent: int | None = 2) -> str:
     """The value as JSON text, in the form that it has as a task's `return_value`."""
     from adk_airflow.runtime import plain
 
-    return json.dumps(plain.json_form(value), indent=indent, ensure_ascii=False)
+    return json.dumps(plain.for_xcom(value), indent=indent, ensure_ascii=False)

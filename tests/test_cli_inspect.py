@@ -411,6 +411,13 @@ def test_run_of_a_node_that_ends_the_process_is_a_failure(command) -> None:
     assert "Traceback" not in err
 
 
+def test_run_as_json_shows_values_as_a_task_would(command) -> None:
+    code, out, _ = command("run", "router", "--input", "my money", "--json", "--state", f'{{"size": {2**64}, "n": [1]}}')
+
+    assert code == 0
+    assert json.loads(out)["state"] == {"size": str(2**64), "n": [1]}
+
+
 def test_run_as_json_tells_a_pause_and_a_failure_apart(command) -> None:
     paused, failed = (json.loads(command("run", name, "--json")[1]) for name in ("asking", "failing"))
 

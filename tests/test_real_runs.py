@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import psutil
 import pytest
 
 from adk_airflow.standalone import AirflowApiError, StandaloneAirflow, watch_run
+from tests.waiting import until
 
 LOOPS = '''
 """Two loops that outlast every test (airflow)."""
@@ -56,14 +56,6 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneAirf
             started.client.wait_for_dag(dag_id, since=started.started_at)
             started.client.unpause(dag_id)
         yield started
-
-
-def until(holds: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + 120
-    while not (found := holds()):
-        assert time.monotonic() < deadline, "waited two minutes"
-        time.sleep(0.2)
-    return found
 
 
 def process_of(path: Path) -> int:

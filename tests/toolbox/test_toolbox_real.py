@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shutil
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 from adk_airflow.standalone import StandaloneAirflow, watch_run
 from tests.servers.gemini import GeminiRequest, GeminiServer, call, text
 from tests.servers.toolbox import ToolboxServer
+from tests.waiting import until
 
 DAGS = Path(__file__).parents[2] / "dags"
 SLOW = '''
@@ -70,13 +70,6 @@ def connection(url: str) -> dict[str, Any]:
         "password": SECRET,
         "extra": '{"headers": {"Authorization": "Bearer {password}"}}',
     }
-
-
-def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 120
-    while not holds():
-        assert time.monotonic() < deadline, "waited two minutes"
-        time.sleep(0.1)
 
 
 def open_connections(shop: ToolboxServer) -> int:
