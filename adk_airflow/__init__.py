@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from adk_airflow.operators.agent import AdkAgentOperator
     from adk_airflow.operators.tool import AdkToolOperator
     from adk_airflow.operators.workflow import AdkWorkflowOperator
-    from adk_airflow.runtime.tool_node import as_node
+    from adk_airflow.runtime.adk.tool_node import as_node
     from adk_airflow.translator import Plan, plan_workflow
 
 __version__ = "0.1.0"
@@ -39,7 +39,7 @@ _HOME = {
     "AdkToolOperator": "adk_airflow.operators.tool",
     "AdkWorkflowOperator": "adk_airflow.operators.workflow",
     "Plan": "adk_airflow.translator",
-    "as_node": "adk_airflow.runtime.tool_node",
+    "as_node": "adk_airflow.runtime.adk.tool_node",
     "load_agents": "adk_airflow.agents_folder",
     "plan_workflow": "adk_airflow.translator",
 }

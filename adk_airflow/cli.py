@@ -40,7 +40,7 @@ def _add_demo(subparsers: Subparsers) -> None:
     parser.add_argument("--keep", action="store_true", help="leave Airflow running")
 
     def run(arguments: argparse.Namespace) -> int:
-        from adk_airflow.standalone.commands import demo
+        from adk_airflow.local.commands import demo
 
         return demo(
             home=arguments.home,
@@ -60,7 +60,7 @@ def _add_up(subparsers: Subparsers) -> None:
     _add_dags(parser)
 
     def run(arguments: argparse.Namespace) -> int:
-        from adk_airflow.standalone.commands import up
+        from adk_airflow.local.commands import up
 
         return up(home=arguments.home, dags=arguments.dags)
 
@@ -72,7 +72,7 @@ def _add_down(subparsers: Subparsers) -> None:
     _add_home(parser)
 
     def run(arguments: argparse.Namespace) -> int:
-        from adk_airflow.standalone.commands import down
+        from adk_airflow.local.commands import down
 
         return down(home=arguments.home)
 

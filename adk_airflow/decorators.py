@@ -25,7 +25,7 @@ from airflow.sdk.bases.decorator import DecoratedOperator, TaskDecorator, task_d
 from airflow.sdk.definitions.context import context_merge
 
 from adk_airflow.operators.agent import AdkAgentOperator
-from adk_airflow.operators.given import KEPT_ARGUMENTS, hide
+from adk_airflow.operators.object_arguments import KEPT_ARGUMENTS, hide
 from adk_airflow.operators.tool import AdkToolOperator
 
 

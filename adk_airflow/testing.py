@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from airflow.sdk import DAG
 
-    from adk_airflow.runtime.envelope import Envelope
+    from adk_airflow.runtime.wire.envelope import Envelope
 
 _DAG_FILE = "adk_airflow_testing.py"
 _DAG_SOURCE = '''"""The DAG under test (airflow)."""
@@ -213,7 +213,7 @@ def _read(dag: DAG, dag_run: Any) -> WorkflowRun:
 
 
 def _node_runs(dag_run: Any) -> dict[str, list[dict[str, Any]]]:
-    from adk_airflow.operators.progress import XCOM_RUNS
+    from adk_airflow.runtime.record.run_record import XCOM_RUNS
 
     found: dict[str, list[dict[str, Any]]] = {}
     for (task_id, _), rows in sorted(_xcoms(dag_run, XCOM_RUNS).items()):
@@ -223,7 +223,7 @@ def _node_runs(dag_run: Any) -> dict[str, list[dict[str, Any]]]:
 
 def _envelopes(dag_run: Any, instances: list[Any]) -> dict[tuple[str, int], Envelope]:
     """The envelopes by task id and map index: in the order in which the tasks ended, mapped instances in that of the list."""
-    from adk_airflow.runtime.envelope import XCOM_KEY, Envelope
+    from adk_airflow.runtime.wire.envelope import XCOM_KEY, Envelope
 
     texts = _xcoms(dag_run, XCOM_KEY)
     ended: dict[str, str] = {}
@@ -258,7 +258,7 @@ def _outputs(envelopes: Mapping[tuple[str, int], Envelope]) -> dict[str, list[An
 
 
 def _state(envelopes: Mapping[tuple[str, int], Envelope]) -> dict[str, Any]:
-    from adk_airflow.runtime import codec, lineage
+    from adk_airflow.runtime.wire import codec, lineage
 
     merged = lineage.merge(envelope.state for envelope in envelopes.values())
     state = {key: codec.decode(entry.value) for key, entry in merged.state.items()}

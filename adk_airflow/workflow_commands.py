@@ -19,8 +19,8 @@ from adk_airflow.errors import AdkAirflowError
 if TYPE_CHECKING:
     from google.adk.events.event import Event
 
-    from adk_airflow.runtime.driver import HostRun
-    from adk_airflow.runtime.node_runs import NodeRun
+    from adk_airflow.runtime.adk.runner import RunResult
+    from adk_airflow.runtime.record.node_runs import NodeRun
     from adk_airflow.runtime.source import Source
     from adk_airflow.translator.plan import Plan
 
@@ -105,7 +105,7 @@ def run(workflow: str, *, input: str, state: Mapping[str, Any], as_json: bool) -
         source = _load(workflow)
     except AdkAirflowError as error:
         return _fail(str(error))
-    from adk_airflow.runtime.driver import HostRun
+    from adk_airflow.runtime.adk.runner import RunResult
 
     # A node's failures are reported as node runs; ADK would log each with two tracebacks besides.
     for logger in ("google_adk.google.adk.workflow._node_runner", "google_adk.google.adk.runners"):
@@ -124,7 +124,7 @@ def run(workflow: str, *, input: str, state: Mapping[str, Any], as_json: bool) -
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # what ADK lets pass, such as a node that calls sys.exit()
-            result, asked = HostRun(error=error), []
+            result, asked = RunResult(error=error), []
     seconds = time.monotonic() - started
     name = source.workflow.name
     if result.error is not None:
@@ -177,14 +177,14 @@ def _fail(message: str) -> int:
 # -- running -------------------------------------------------------------------------------------------------
 
 
-async def _run(source: Source, input: str, state: Mapping[str, Any], report: Any) -> tuple[HostRun, list[Event]]:
+async def _run(source: Source, input: str, state: Mapping[str, Any], report: Any) -> tuple[RunResult, list[Event]]:
     """Runs the workflow; also returns the events in which a node asks a person."""
     from google.adk.artifacts.in_memory_artifact_service import InMemoryArtifactService
 
-    from adk_airflow.runtime import host
-    from adk_airflow.runtime.driver import Run
+    from adk_airflow.runtime.adk import engine
+    from adk_airflow.runtime.adk.runner import Run
     from adk_airflow.runtime.inbox import Start
-    from adk_airflow.runtime.node_runs import NodeRunWatch
+    from adk_airflow.runtime.record.node_runs import NodeRunWatch
 
     session_id = uuid.uuid4().hex
     watch = NodeRunWatch(session_id, report)
@@ -196,7 +196,7 @@ async def _run(source: Source, input: str, state: Mapping[str, Any], report: Any
             asked.append(event)
 
     watch.start()
-    result = await host.run_workflow(
+    result = await engine.run_workflow(
         Run(
             app=source.app,
             workflow=source.workflow,
@@ -226,7 +226,7 @@ def _run_line(node_run: NodeRun) -> str:
     return f"{seconds}  {node_run.status:<9}  {node_run.path}  {text}".rstrip()
 
 
-def _failure(name: str, result: HostRun) -> str:
+def _failure(name: str, result: RunResult) -> str:
     error = result.error
     assert error is not None
     frames = traceback.extract_tb(error.__traceback__)
@@ -250,13 +250,13 @@ def _questions(interrupts: list[str], asked: list[Event]) -> Iterator[str]:
                 yield f"node {event.node_info.path} {asks}" + (f": {message!r}" if message else "")
 
 
-def _rest(result: HostRun, runs: list[NodeRun]) -> dict[str, Any]:
+def _rest(result: RunResult, runs: list[NodeRun]) -> dict[str, Any]:
     state = {key: value for key, value in result.state.items() if not key.startswith("temp:")}
     return {"state": state, "node_runs": [vars(node_run) for node_run in runs]}
 
 
 def _as_json(value: Any, indent: int | None = 2) -> str:
     """The value as JSON text, in the form that it has as a task's `return_value`."""
-    from adk_airflow.runtime import plain
+    from adk_airflow.runtime.wire import json_form
 
-    return json.dumps(plain.for_xcom(value), indent=indent, ensure_ascii=False)
+    return json.dumps(json_form.for_xcom(value), indent=indent, ensure_ascii=False)

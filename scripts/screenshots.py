@@ -20,9 +20,9 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Browser, Error, FloatRect, Locator, Page, expect, sync_playwright
 
-from adk_airflow.standalone.errors import StandaloneError
-from adk_airflow.standalone.run import watch_run
-from adk_airflow.standalone.server import StandaloneAirflow
+from adk_airflow.local.errors import StandaloneError
+from adk_airflow.local.run import watch_run
+from adk_airflow.local.server import StandaloneAirflow
 
 DAG_ID = "batch_retrieval"
 MAPPED_TASK = "retrieve.run"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from adk_airflow.standalone.server import StandaloneAirflow
+from adk_airflow.local.server import StandaloneAirflow
 
 CHECKOUT = Path(__file__).parent.parent
 FILE = CHECKOUT / "docker-compose.yaml"

@@ -9,7 +9,7 @@ from typing import Any
 import psutil
 import pytest
 
-from adk_airflow.standalone import AirflowApiError, StandaloneAirflow, watch_run
+from adk_airflow.local import AirflowApiError, StandaloneAirflow, watch_run
 from tests.waiting import until
 
 LOOPS = '''

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from adk_airflow.operators.base import AdkOperator, whole
-from adk_airflow.operators.given import KEPT_ARGUMENTS, HidingPartial, hide, shown
+from adk_airflow.operators.object_arguments import KEPT_ARGUMENTS, HidingPartial, hide, shown
 from adk_airflow.runtime.source import Source, load_agent
 
 
@@ -65,7 +65,7 @@ class AdkAgentOperator(AdkOperator):
 
     def execute(self, context: Any) -> Any:
         """Returns the plain answer; XCom ``adk`` holds the envelope."""
-        from adk_airflow.runtime import agent_host
+        from adk_airflow.runtime.adk import agent_run
         from adk_airflow.runtime.inbox import merge
 
         source = self.load()
@@ -74,8 +74,8 @@ class AdkAgentOperator(AdkOperator):
         start = self.start(context)
         assert start is not None
         if not self._has_prompt:
-            start = agent_host.validated(agent, start)
+            start = agent_run.validated(agent, start)
         inbox = merge([], start)
         run = self.make_run(context, source, inbox, self.session_id or "")
-        result = self.await_adk(agent_host.run_agent(run, agent))
+        result = self.await_adk(agent_run.run_agent(run, agent))
         return self.plain_output(self.leave(context, source, inbox, result))

@@ -11,15 +11,15 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException
 
 from adk_airflow.errors import HumanInputNotSupportedError, ValueNotTransferableError
-from adk_airflow.runtime import codec, lineage, plain
-from adk_airflow.runtime.envelope import XCOM_KEY, Envelope
-from adk_airflow.runtime.triggers import Parent, Trigger
+from adk_airflow.runtime.wire import codec, json_form, lineage
+from adk_airflow.runtime.wire.envelope import XCOM_KEY, Envelope
+from adk_airflow.runtime.wire.triggers import Parent, Trigger
 
 if TYPE_CHECKING:
-    from adk_airflow.runtime.driver import HostRun, Run
+    from adk_airflow.runtime.adk.runner import Run, RunResult
     from adk_airflow.runtime.inbox import Inbox, Start
-    from adk_airflow.runtime.models import ModelConnections
-    from adk_airflow.runtime.node_runs import NodeRun
+    from adk_airflow.runtime.record.node_runs import NodeRun
+    from adk_airflow.runtime.services.models import ModelConnections
     from adk_airflow.runtime.source import Source
 
 
@@ -58,7 +58,7 @@ class AdkOperator(BaseOperator):
         super().__init__(**kwargs)
         self.workflow = workflow
         self.node = node
-        self._running: tuple[asyncio.AbstractEventLoop, asyncio.Future[HostRun]] | None = None
+        self._running: tuple[asyncio.AbstractEventLoop, asyncio.Future[RunResult]] | None = None
         if kind:
             self.custom_operator_name = f"ADK {kind}"
         self.scope = list(scope)
@@ -115,14 +115,14 @@ class AdkOperator(BaseOperator):
         Raises:
             ServiceConfigurationError: A service that the settings name is not there.
         """
-        from adk_airflow.runtime import services
-        from adk_airflow.runtime.driver import Run
+        from adk_airflow.runtime.adk.runner import Run
+        from adk_airflow.runtime.services import settings
 
         run_id, writer = str(context["run_id"]), self._writer(context)
         sessions = None
         if session_id:
             writer = f"{run_id}.{writer}"
-            sessions = services.durable_session_service(session_id, self.where(source.workflow.name))
+            sessions = settings.durable_session_service(session_id, self.where(source.workflow.name))
 
         scopes = [inbox.scopes["/".join(self.scope[: at + 1])] for at in range(len(self.scope))]
         return Run(
@@ -135,10 +135,10 @@ class AdkOperator(BaseOperator):
             session_id=session_id or run_id,
             message=inbox.message,
             state=inbox.plain_state(),
-            artifact_service=services.default_artifact_service(),
-            memory_service=services.default_memory_service(writer),
+            artifact_service=settings.default_artifact_service(),
+            memory_service=settings.default_memory_service(writer),
             session_service=sessions,
-            remember=services.remember_runs(),
+            remember=settings.remember_runs(),
             on_event=self._log_event,
             models=self.read_models(self.where(source.workflow.name)),
         )
@@ -156,7 +156,7 @@ class AdkOperator(BaseOperator):
             conn_ids = {"": conn_ids} if conn_ids else {}
         if not conn_ids:
             return None
-        from adk_airflow.runtime.models import read_connections
+        from adk_airflow.runtime.services.models import read_connections
 
         return read_connections(conn_ids, where=where)
 
@@ -165,14 +165,14 @@ class AdkOperator(BaseOperator):
             if part.text:
                 self.log.info("%s says: %s", event.author, part.text)
 
-    def await_adk(self, work: Awaitable[HostRun]) -> HostRun:
+    def await_adk(self, work: Awaitable[RunResult]) -> RunResult:
         """Runs ADK's part to its end on an event loop of its own, or until Airflow cancels the task.
 
         Raises:
             AirflowException: The task was cancelled: marked in the UI, or its worker is being stopped.
         """
 
-        async def run() -> HostRun:
+        async def run() -> RunResult:
             self._running = (asyncio.get_running_loop(), asyncio.ensure_future(work))
             return await self._running[1]
 
@@ -192,8 +192,8 @@ class AdkOperator(BaseOperator):
                 raise asyncio.CancelledError  # the loop does not wait but executes a body, which may block for long
 
     def await_shown(
-        self, context: Mapping[str, Any], run: Run, work: Callable[[Run], Awaitable[HostRun]], *, around: Sequence[str] = ()
-    ) -> HostRun:
+        self, context: Mapping[str, Any], run: Run, work: Callable[[Run], Awaitable[RunResult]], *, around: Sequence[str] = ()
+    ) -> RunResult:
         """``await_adk`` for a task that runs several nodes: each of their runs is logged and recorded as it ends.
 
         Args:
@@ -202,8 +202,8 @@ class AdkOperator(BaseOperator):
             work: Runs the nodes.
             around: The nodes below ``scope`` that go on in other tasks.
         """
-        from adk_airflow.operators.progress import RunRecord
-        from adk_airflow.runtime.node_runs import NodeRunWatch
+        from adk_airflow.runtime.record.node_runs import NodeRunWatch
+        from adk_airflow.runtime.record.run_record import RunRecord
 
         record = RunRecord(context["ti"], self.log)
 
@@ -230,7 +230,7 @@ class AdkOperator(BaseOperator):
         context: Mapping[str, Any],
         source: Source,
         inbox: Inbox,
-        result: HostRun,
+        result: RunResult,
         *,
         items: Sequence[Any] = (),
         batches: int = 0,
@@ -277,7 +277,7 @@ class AdkOperator(BaseOperator):
             items=tuple(items),
             batches=batches,
             scopes={**inbox.scopes, **(scopes or {})},
-            error=None if result.error is None else (type(result.error).__name__, plain.storable_text(str(result.error))),
+            error=None if result.error is None else (type(result.error).__name__, json_form.storable_text(str(result.error))),
         )
         context["ti"].xcom_push(key=XCOM_KEY, value=envelope.dumps())
         if result.error is not None:
@@ -302,7 +302,7 @@ class AdkOperator(BaseOperator):
     def plain_output(self, envelope: Envelope) -> Any:
         """What people and other tasks see as this task's ``return_value``; None for no output."""
         has, output = envelope.last_output(self.node)
-        return plain.for_xcom(output) if has else None
+        return json_form.for_xcom(output) if has else None
 
 
 def _one_line(error: BaseException) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 from airflow.sdk.exceptions import AirflowSkipException
 
 from adk_airflow.operators.node import AdkGraphOperator
-from adk_airflow.runtime.envelope import Firing
 from adk_airflow.runtime.inbox import START
+from adk_airflow.runtime.wire.envelope import Firing
 
 
 class AdkNestedInputOperator(AdkGraphOperator):
@@ -19,22 +19,23 @@ class AdkNestedInputOperator(AdkGraphOperator):
 
     def execute(self, context: Any) -> Any:
         """Returns the plain input."""
-        from adk_airflow.runtime import adk_graph, plain
-        from adk_airflow.runtime.driver import HostRun
+        from adk_airflow.runtime.adk import graph
+        from adk_airflow.runtime.adk.runner import RunResult
+        from adk_airflow.runtime.wire import json_form
 
         source = self.load()
         inbox = self.read_inbox(context, source)
         inner = source.enter([self.node]).workflow
         trigger = inbox.arrivals[0].trigger
-        result = HostRun(state=inbox.plain_state())
+        result = RunResult(state=inbox.plain_state())
         try:
-            value = adk_graph.start_input(inner, trigger.input)
-            result.firings = [Firing(START, value, None, None, adk_graph.start_successors(inner))]
+            value = graph.start_input(inner, trigger.input)
+            result.firings = [Firing(START, value, None, None, graph.start_successors(inner))]
         except Exception as error:
             result.error = error
         path = "/".join((*self.scope, self.node))
         self.leave(context, source, inbox, result, scopes={path: (trigger.branch, trigger.sub_branch)})
-        return plain.for_xcom(result.firings[0].output)
+        return json_form.for_xcom(result.firings[0].output)
 
 
 class AdkNestedOutputOperator(AdkGraphOperator):
@@ -54,8 +55,9 @@ class AdkNestedOutputOperator(AdkGraphOperator):
 
     def execute(self, context: Any) -> Any:
         """Returns the nested workflow's plain output."""
-        from adk_airflow.runtime import adk_graph, inbox
-        from adk_airflow.runtime.driver import HostRun
+        from adk_airflow.runtime import inbox
+        from adk_airflow.runtime.adk import graph
+        from adk_airflow.runtime.adk.runner import RunResult
 
         source = self.load()
         inner = source.enter([self.node]).workflow
@@ -74,12 +76,12 @@ class AdkNestedOutputOperator(AdkGraphOperator):
                 if has:
                     outputs[name] = output
         merged = inbox.merge(envelopes.values())
-        result = HostRun(state=merged.plain_state())
+        result = RunResult(state=merged.plain_state())
         branch, sub_branch = merged.scopes["/".join((*self.scope, self.node))]
         try:
-            output = adk_graph.workflow_output(inner, outputs)
-            run_branch = adk_graph.branch_of_run(branch, sub_branch, self.node, 0)
-            result.firings = [adk_graph.make_firing(source.workflow, self.node, output, run_branch)]
+            output = graph.workflow_output(inner, outputs)
+            run_branch = graph.branch_of_run(branch, sub_branch, self.node, 0)
+            result.firings = [graph.make_firing(source.workflow, self.node, output, run_branch)]
         except Exception as error:
             result.error = error
         return self.hand_on(context, self.leave(context, source, merged, result))

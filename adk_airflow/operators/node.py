@@ -10,11 +10,11 @@ from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
 
 from adk_airflow.errors import EnvelopeError
 from adk_airflow.operators.base import AdkOperator
-from adk_airflow.runtime import plain
-from adk_airflow.runtime.envelope import XCOM_KEY, Envelope
+from adk_airflow.runtime.wire import json_form
+from adk_airflow.runtime.wire.envelope import XCOM_KEY, Envelope
 
 if TYPE_CHECKING:
-    from adk_airflow.runtime.driver import HostRun, Run
+    from adk_airflow.runtime.adk.runner import Run, RunResult
     from adk_airflow.runtime.inbox import Inbox, Start
     from adk_airflow.runtime.source import Source
 
@@ -74,18 +74,19 @@ class AdkGraphOperator(AdkOperator):
 
     def _enter(self, context: Mapping[str, Any], source: Source, start: Start) -> Start:
         """What the run gives, with START's output: as ADK does, plugins see the message first, then the ``input_schema``."""
-        from adk_airflow.runtime import adk_graph, inbox, message
-        from adk_airflow.runtime.driver import HostRun
+        from adk_airflow.runtime import inbox
+        from adk_airflow.runtime.adk import graph, message
+        from adk_airflow.runtime.adk.runner import RunResult
 
         given = inbox.merge([], start)
-        result, received = HostRun(state=given.plain_state()), given.message
+        result, received = RunResult(state=given.plain_state()), given.message
         if message.plugins_see_messages(source.app):
             result = self.await_adk(message.receive(self.make_run(context, source, given)))
             received = result.firings.pop().output if result.firings else received
         try:
             if result.error is not None:
                 raise result.error
-            return replace(start, output=adk_graph.start_input(source.workflow, received))
+            return replace(start, output=graph.start_input(source.workflow, received))
         except Exception as error:
             self.leave(context, source, given, replace(result, error=error))
             raise
@@ -163,13 +164,13 @@ class AdkRegionOperator(AdkGraphOperator):
 
     def execute(self, context: Any) -> Any:
         """Returns the last plain output of each node that gave one, by name; XCom ``adk`` holds the envelope."""
-        from adk_airflow.runtime import host
+        from adk_airflow.runtime.adk import engine
 
         source = self.load()
         inbox = self.read_inbox(context, source)
         run = self.make_run(context, source, inbox)
         result = self.await_shown(
-            context, run, lambda run: host.run_part(run, self.nodes, inbox.arrivals, max_iterations=self.max_iterations)
+            context, run, lambda run: engine.run_part(run, self.nodes, inbox.arrivals, max_iterations=self.max_iterations)
         )
         if result.handed_on:
             self.log.warning(
@@ -182,7 +183,7 @@ class AdkRegionOperator(AdkGraphOperator):
     def plain_output(self, envelope: Envelope) -> Any:
         """The last outputs of the region's nodes, by name."""
         outputs = {name: envelope.last_output(name) for name in self.region}
-        return {name: plain.for_xcom(output) for name, (has, output) in outputs.items() if has}
+        return {name: json_form.for_xcom(output) for name, (has, output) in outputs.items() if has}
 
 
 class AdkNodeOperator(AdkGraphOperator):
@@ -198,15 +199,15 @@ class AdkNodeOperator(AdkGraphOperator):
 
     def execute(self, context: Any) -> Any:
         """Returns the node's plain output; XCom ``adk`` holds the envelope."""
-        from adk_airflow.runtime import adk_graph, host
+        from adk_airflow.runtime.adk import engine, graph
 
         source = self.load()
         inbox = self.read_inbox(context, source)
         run = self.make_run(context, source, inbox)
 
-        def work(run: Run) -> Awaitable[HostRun]:
-            return host.run_part(run, self.nodes, inbox.arrivals, max_iterations=self.max_iterations)
+        def work(run: Run) -> Awaitable[RunResult]:
+            return engine.run_part(run, self.nodes, inbox.arrivals, max_iterations=self.max_iterations)
 
-        runs_others = adk_graph.runs_others(adk_graph.find_node(source.workflow, self.node))
+        runs_others = graph.runs_others(graph.find_node(source.workflow, self.node))
         result = self.await_shown(context, run, work) if runs_others else self.await_adk(work(run))
         return self.hand_on(context, self.leave(context, source, inbox, result))

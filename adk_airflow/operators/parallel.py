@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from adk_airflow.errors import EnvelopeError
 from adk_airflow.operators.base import AdkOperator
 from adk_airflow.operators.node import AdkGraphOperator
-from adk_airflow.runtime import codec, plain
-from adk_airflow.runtime.envelope import XCOM_KEY, Envelope, Firing
-from adk_airflow.runtime.triggers import Item, Trigger
+from adk_airflow.runtime.wire import codec, json_form
+from adk_airflow.runtime.wire.envelope import XCOM_KEY, Envelope, Firing
+from adk_airflow.runtime.wire.triggers import Item, Trigger
 
 if TYPE_CHECKING:
-    from adk_airflow.runtime.driver import HostRun, Run
+    from adk_airflow.runtime.adk.runner import Run, RunResult
     from adk_airflow.runtime.inbox import Inbox
     from adk_airflow.runtime.source import Source
 
@@ -42,16 +42,16 @@ class AdkItemsOperator(AdkGraphOperator):
         """Leaves the triggers in the envelope and returns the list to map over."""
         from airflow.sdk.configuration import conf
 
-        from adk_airflow.runtime import adk_graph
-        from adk_airflow.runtime.driver import HostRun
+        from adk_airflow.runtime.adk import graph
+        from adk_airflow.runtime.adk.runner import RunResult
 
         source = self.load()
         inbox = self.read_inbox(context, source)
-        node = adk_graph.find_node(source.workflow, self.node)
+        node = graph.find_node(source.workflow, self.node)
         try:
-            lists = [adk_graph.worker_items(node, arrival.trigger.input) for arrival in inbox.arrivals]
+            lists = [graph.worker_items(node, arrival.trigger.input) for arrival in inbox.arrivals]
         except Exception as error:
-            result = HostRun(state=inbox.plain_state(), error=error)
+            result = RunResult(state=inbox.plain_state(), error=error)
             self.leave(context, source, inbox, result)
             raise
         given = zip(lists, (arrival.trigger for arrival in inbox.arrivals), strict=True)
@@ -63,7 +63,7 @@ class AdkItemsOperator(AdkGraphOperator):
             for firing, items in enumerate(lists)
             for first in range(0, len(items), size)
         ]
-        self.leave(context, source, inbox, HostRun(state=inbox.plain_state()), items=triggers, batches=len(batches))
+        self.leave(context, source, inbox, RunResult(state=inbox.plain_state()), items=triggers, batches=len(batches))
         self.log.info("%d item(s) in %d task(s)", total, len(batches))
         digits = len(str(total))
         return [self._element(batch, source.workflow.name, digits) for batch in batches]
@@ -91,7 +91,9 @@ def item_label(value: Any) -> str:
             if value.get(key):
                 value = value[key]
                 break
-    text = plain.storable_text(value if isinstance(value, str) else json.dumps(plain.json_form(value), ensure_ascii=False))
+    text = json_form.storable_text(
+        value if isinstance(value, str) else json.dumps(json_form.to_json(value), ensure_ascii=False)
+    )
     return textwrap.shorten(text[: LABEL_LENGTH * 4], LABEL_LENGTH, placeholder="…") or text[:LABEL_LENGTH]
 
 
@@ -113,7 +115,7 @@ class AdkItemOperator(AdkOperator):
 
     def execute(self, context: Any) -> Any:
         """Returns the plain output of the item, or the list of them for a batch of several."""
-        from adk_airflow.runtime import adk_graph, host
+        from adk_airflow.runtime.adk import engine, graph
 
         source = self.load()
         firing, element = self._read_element(context)
@@ -121,15 +123,15 @@ class AdkItemOperator(AdkOperator):
         given, inbox = _read_items(context, source, self.items_task)
         run = self.make_run(context, source, inbox)
 
-        def work(run: Run) -> Awaitable[HostRun]:
-            return host.run_items(run, self.node, firing, batch, _triggers(given)[firing])
+        def work(run: Run) -> Awaitable[RunResult]:
+            return engine.run_items(run, self.node, firing, batch, _triggers(given)[firing])
 
-        body = adk_graph.body_of(adk_graph.find_node(source.workflow, self.node))
-        shown = adk_graph.runs_others(body)
+        body = graph.body_of(graph.find_node(source.workflow, self.node))
+        shown = graph.runs_others(body)
         result = self.await_shown(context, run, work, around=[self.node]) if shown else self.await_adk(work(run))
         items = [[firing, item.index, output] for item, output in zip(batch, result.outputs, strict=True)]
         self.leave(context, source, inbox, result, items=items)
-        outputs = [plain.for_xcom(output) for output in result.outputs]
+        outputs = [json_form.for_xcom(output) for output in result.outputs]
         return outputs[0] if len(outputs) == 1 else outputs
 
     def _read_element(self, context: Any) -> tuple[int, list[tuple[int, Any]]]:
@@ -166,14 +168,14 @@ class AdkCollectOperator(AdkGraphOperator):
 
     def execute(self, context: Any) -> Any:
         """Returns the list of plain outputs."""
-        from adk_airflow.runtime.driver import HostRun
+        from adk_airflow.runtime.adk.runner import RunResult
         from adk_airflow.runtime.inbox import merge
 
         source = self.load()
         given, _ = _read_items(context, source, self.items_task)
         envelopes = self._results(context, given.batches, expect=sum(size for size, _, _ in given.items))
         inbox = merge([given, *envelopes])
-        result = HostRun(state=inbox.plain_state())
+        result = RunResult(state=inbox.plain_state())
         result.firings, result.error = self._firings(source, given, envelopes)
         return self.hand_on(context, self.leave(context, source, inbox, result))
 
@@ -191,18 +193,18 @@ class AdkCollectOperator(AdkGraphOperator):
         return envelopes
 
     def _firings(self, source: Source, given: Envelope, envelopes: Sequence[Envelope]) -> tuple[list[Firing], Exception | None]:
-        from adk_airflow.runtime import adk_graph
+        from adk_airflow.runtime.adk import graph
 
         outputs = {(firing, at): value for envelope in envelopes for firing, at, value in envelope.items}
-        node = adk_graph.find_node(source.workflow, self.node)
+        node = graph.find_node(source.workflow, self.node)
         firings: list[Firing] = []
         for number, (size, branch, sub_branch) in enumerate(given.items):
             try:
-                output = adk_graph.validate_worker_output(node, [outputs[number, at] for at in range(size)])
+                output = graph.validate_worker_output(node, [outputs[number, at] for at in range(size)])
             except Exception as error:
                 return firings, error
-            run_branch = adk_graph.branch_of_run(branch, sub_branch, self.node, number)
-            firings.append(adk_graph.make_firing(source.workflow, self.node, output, run_branch))
+            run_branch = graph.branch_of_run(branch, sub_branch, self.node, number)
+            firings.append(graph.make_firing(source.workflow, self.node, output, run_branch))
         return firings, None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from adk_airflow.operators.base import AdkOperator, whole
-from adk_airflow.operators.given import KEPT_ARGUMENTS, HidingPartial, hide, shown
+from adk_airflow.operators.object_arguments import KEPT_ARGUMENTS, HidingPartial, hide, shown
 
 if TYPE_CHECKING:
     from adk_airflow.runtime.source import Source
@@ -69,24 +69,24 @@ class AdkToolOperator(AdkOperator):
 
     def load(self) -> Source:
         """Imports the tool or toolset, and google-adk with it; gives the workflow of the one step that runs it."""
-        from adk_airflow.runtime import tool_host
+        from adk_airflow.runtime.adk import tool_run
 
         if self.toolset is not None:
-            step = tool_host.toolset_step(shown(self.toolset), str(self.tool_name))
+            step = tool_run.toolset_step(shown(self.toolset), str(self.tool_name))
         else:
-            step = tool_host.tool_step(shown(self.tool))
-        return tool_host.source_of(step, app_name=self.dag_id)
+            step = tool_run.tool_step(shown(self.tool))
+        return tool_run.source_of(step, app_name=self.dag_id)
 
     def execute(self, context: Any) -> Any:
         """Returns the tool's plain result; XCom ``adk`` holds the envelope."""
-        from adk_airflow.runtime import tool_host
+        from adk_airflow.runtime.adk import tool_run
         from adk_airflow.runtime.inbox import merge
 
         source = self.load()
-        self.node = tool_host.tool_name(source)
+        self.node = tool_run.tool_name(source)
         start = self.start(context)
         assert start is not None
         inbox = merge([], start)
         run = self.make_run(context, source, inbox)
-        result = self.await_adk(tool_host.run_step(run, start.input))
+        result = self.await_adk(tool_run.run_step(run, start.input))
         return self.plain_output(self.leave(context, source, inbox, result))

@@ -8,8 +8,8 @@ from typing import Any
 from adk_airflow.errors import WorkflowLoadError
 from adk_airflow.operators.base import AdkOperator
 from adk_airflow.operators.node import AdkGraphOperator
-from adk_airflow.runtime import plain
-from adk_airflow.runtime.envelope import Envelope, Firing
+from adk_airflow.runtime.wire import json_form
+from adk_airflow.runtime.wire.envelope import Envelope, Firing
 
 
 class AdkWorkflowOperator(AdkOperator):
@@ -48,7 +48,7 @@ class AdkWorkflowOperator(AdkOperator):
 
     def execute(self, context: Any) -> Any:
         """Returns the workflow's plain output; XCom ``adk`` holds the envelope."""
-        from adk_airflow.runtime import host
+        from adk_airflow.runtime.adk import engine
         from adk_airflow.runtime.inbox import merge
 
         source = self.load()
@@ -59,7 +59,7 @@ class AdkWorkflowOperator(AdkOperator):
         result = self.await_shown(
             context,
             self.make_run(context, source, inbox, self.session_id or ""),
-            lambda run: host.run_workflow(run, max_iterations=self.max_iterations),
+            lambda run: engine.run_workflow(run, max_iterations=self.max_iterations),
         )
         return self.plain_output(self.leave(context, source, inbox, result))
 
@@ -83,8 +83,8 @@ class AdkResultOperator(AdkGraphOperator):
         Raises:
             WorkflowConfigurationError: Several terminal nodes have an output, as in ADK.
         """
-        from adk_airflow.runtime import adk_graph
-        from adk_airflow.runtime.driver import HostRun
+        from adk_airflow.runtime.adk import graph
+        from adk_airflow.runtime.adk.runner import RunResult
         from adk_airflow.runtime.inbox import merge
 
         source = self.load()
@@ -101,12 +101,12 @@ class AdkResultOperator(AdkGraphOperator):
                 if has:
                     outputs[name] = output
         inbox = merge(envelopes.values())
-        result = HostRun(state=inbox.plain_state())
+        result = RunResult(state=inbox.plain_state())
         try:
-            output = adk_graph.workflow_output(source.workflow, outputs)
+            output = graph.workflow_output(source.workflow, outputs)
         except Exception as error:
             result.error = error
             output = None
         result.firings = [Firing(self.node, output)]
         self.leave(context, source, inbox, result)
-        return None if output is None else plain.for_xcom(output)
+        return None if output is None else json_form.for_xcom(output)

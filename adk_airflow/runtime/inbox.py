@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from adk_airflow.errors import EnvelopeError, ValueNotTransferableError
-from adk_airflow.runtime import codec, lineage, plain
-from adk_airflow.runtime.envelope import Envelope
-from adk_airflow.runtime.triggers import Arrival, Trigger
+from adk_airflow.runtime.wire import codec, json_form, lineage
+from adk_airflow.runtime.wire.envelope import Envelope
+from adk_airflow.runtime.wire.triggers import Arrival, Trigger
 
 if TYPE_CHECKING:
     from google.adk.workflow import Workflow
@@ -44,7 +44,7 @@ class Start:
             return self.input
         text = self.input
         if not isinstance(text, str):
-            text = "" if text is None else codec.dumps(plain.json_form(text))
+            text = "" if text is None else codec.dumps(json_form.to_json(text))
         return types.Content(role="user", parts=[types.Part(text=text)])
 
     def checked(self) -> Start:
@@ -191,13 +191,13 @@ def _arrivals(
     exits: Mapping[str, str],
     start: Start | None,
 ) -> list[Arrival]:
-    from adk_airflow.runtime import adk_graph
+    from adk_airflow.runtime.adk import graph
 
-    joins = {name for name in names if adk_graph.find_node(workflow, name)._requires_all_predecessors}
+    joins = {name for name in names if graph.find_node(workflow, name)._requires_all_predecessors}
     paired = {name for name in joins if _comes_from_several_tasks(workflow, name, names, exits)}
     found: list[Arrival] = []
     if start is not None:
-        trigger = Trigger(start.output, None, adk_graph.start_triggers_sub_branches(workflow))
+        trigger = Trigger(start.output, None, graph.start_triggers_sub_branches(workflow))
         for name in names:
             if START in predecessors(workflow, name) and name not in paired:
                 found.append(Arrival(name, trigger, START if name in joins else None))
@@ -226,7 +226,7 @@ def _pair(
     Predecessors that ran several times are paired in order; what is left over joins the last firing. A predecessor that
     never arrived keeps the join from firing. START fires once and counts as arrived for every firing of the join.
     """
-    from adk_airflow.runtime import adk_graph
+    from adk_airflow.runtime.adk import graph
 
     direct = predecessors(workflow, join)
     arrived = {
@@ -246,6 +246,6 @@ def _pair(
             values[START] = started[-1].output
         elif START in direct and start is not None:
             values[START] = start.output
-        branch = adk_graph.common_branch([picked[name].branch if name in picked else "" for name in direct])
+        branch = graph.common_branch([picked[name].branch if name in picked else "" for name in direct])
         found.append(Arrival(join, Trigger(values, branch, False)))
     return found

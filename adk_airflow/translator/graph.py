@@ -127,8 +127,8 @@ def _refuse_model_side_tools(workflow: Workflow) -> None:
     Raises:
         UnsupportedToolError: A node is a tool that works only inside a model call.
     """
-    from adk_airflow.runtime.adk_graph import parallel_worker_of
-    from adk_airflow.runtime.tool_node import refuse_model_side
+    from adk_airflow.runtime.adk.graph import parallel_worker_of
+    from adk_airflow.runtime.adk.tool_node import refuse_model_side
 
     assert workflow.graph is not None
     for node in workflow.graph.nodes:
@@ -161,7 +161,7 @@ def _read_edge(edge: Any) -> Edge:
 def _read_node(node: BaseNode) -> Node:
     from google.adk.workflow import Workflow
 
-    from adk_airflow.runtime.adk_graph import parallel_worker_of
+    from adk_airflow.runtime.adk.graph import parallel_worker_of
 
     worker = parallel_worker_of(node)
     inner = node if worker is None else worker._node

@@ -8,7 +8,7 @@ from typing import Any
 
 from adk_airflow.errors import NodeOverrideError
 from adk_airflow.translator.graph import Graph, Node
-from adk_airflow.translator.parts import find_parts, is_loop
+from adk_airflow.translator.regions import find_parts, is_loop
 
 _WHOLE_NUMBERS = ("batch_size", "max_iterations")
 # The arguments of our operators that say what a task stands for, and Airflow's that say where it stands.

@@ -9,8 +9,8 @@ from typing import Any
 from adk_airflow.errors import NodeOverrideError, UnsupportedWorkflowError
 from adk_airflow.translator import overrides
 from adk_airflow.translator.graph import START, Graph, Node
-from adk_airflow.translator.parts import find_parts, is_loop
 from adk_airflow.translator.plan import Plan, PlannedTask, Upstream, path_of
+from adk_airflow.translator.regions import find_parts, is_loop
 from adk_airflow.translator.warn import may_repeat, warnings_for
 
 RESULT = "workflow_result"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from adk_airflow.standalone import AirflowApiError, StandaloneAirflow, watch_run
+from adk_airflow.local import AirflowApiError, StandaloneAirflow, watch_run
 
 DAGS = Path(__file__).parents[2] / "dags"
 DAG_ID = "batch_retrieval"

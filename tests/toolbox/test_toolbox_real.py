@@ -10,7 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
-from adk_airflow.standalone import StandaloneAirflow, watch_run
+from adk_airflow.local import StandaloneAirflow, watch_run
 from tests.servers.gemini import GeminiRequest, GeminiServer, call, text
 from tests.servers.toolbox import ToolboxServer
 from tests.waiting import until

@@ -1,0 +1,142 @@
+"""What the tasks ask of ADK's own graph and nodes: who comes next, what a schema accepts, how a branch is named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from google.adk.workflow import START, BaseNode, Workflow
+from google.adk.workflow._workflow import get_common_branch_prefix
+
+from adk_airflow.runtime.wire.envelope import Firing
+
+
+def find_node(workflow: Workflow, name: str) -> BaseNode:
+    """The node ``name`` of ``workflow``. Raises KeyError when there is none."""
+    assert workflow.graph is not None
+    for node in workflow.graph.nodes:
+        if node.name == name:
+            return node
+    raise KeyError(name)
+
+
+def parallel_worker_of(node: BaseNode) -> Any:
+    """ADK's parallel worker inside ``node`` (``node(..., parallel_worker=True)`` in any spelling), or None."""
+    from google.adk.workflow._parallel_worker import _ParallelWorker
+
+    if isinstance(node, _ParallelWorker):
+        return node
+    inner = getattr(node, "_inner_node", None)
+    return inner if isinstance(inner, _ParallelWorker) else None
+
+
+def body_of(worker: BaseNode) -> BaseNode:
+    """What a parallel worker runs for each item."""
+    body: BaseNode = parallel_worker_of(worker)._node
+    return body
+
+
+def runs_others(node: BaseNode) -> bool:
+    """Whether the node is there to run other nodes: a nested workflow, or a parallel worker."""
+    return isinstance(node, Workflow) or parallel_worker_of(node) is not None
+
+
+def without_wrapper(error: Exception) -> Exception:
+    """The error that a node failed with, without ADK's wrapper in its context: a log would end with that, not the cause."""
+    from google.adk.workflow._errors import DynamicNodeFailError
+
+    if isinstance(error.__context__, DynamicNodeFailError):
+        error.__context__ = None
+    return error
+
+
+def task_agents(root: Any) -> set[str]:
+    """The names of the nodes below ``root`` that are agents in task mode, nested workflows included."""
+    graph = getattr(root, "graph", None)
+    found: set[str] = set()
+    for node in graph.nodes if graph is not None else ():
+        worker = parallel_worker_of(node)
+        inner = node if worker is None else worker._node
+        found |= {node.name} if getattr(inner, "mode", None) == "task" else task_agents(inner)
+    return found
+
+
+def worker_items(node: BaseNode, node_input: Any) -> list[Any]:
+    """The list that ADK's parallel worker ``node`` makes of its input: a list as it is, anything else as one item."""
+    from google.adk.workflow._parallel_worker import _unwrap_content_input
+    from google.genai import types
+
+    worker = parallel_worker_of(node)
+    node_input = node._validate_input_data(node_input)
+    if isinstance(node_input, types.Content):
+        node_input = _unwrap_content_input(node_input, worker._node)
+    return node_input if isinstance(node_input, list) else [node_input]
+
+
+def start_input(workflow: Workflow, given: Any) -> Any:
+    """What START hands to its successors: what the workflow was given, validated by its ``input_schema``."""
+    return workflow._validate_input_data(given)
+
+
+def read_structured(schema: Any, text: str) -> Any:
+    """The data that an agent's answer holds, as ADK puts it into state: a model as a dict, without what is None.
+
+    Raises:
+        ValidationError: The text does not fit the schema.
+    """
+    from google.adk.utils._schema_utils import validate_schema
+
+    return validate_schema(schema, text)
+
+
+def start_triggers_sub_branches(workflow: Workflow) -> bool:
+    """Whether ADK gives START's successors a branch of their own (it has several edges)."""
+    return len(start_successors(workflow)) > 1
+
+
+def common_branch(branches: Sequence[str | None]) -> str:
+    """ADK's branch of a join over ``branches``."""
+    return get_common_branch_prefix([branch or "" for branch in branches])
+
+
+def start_successors(workflow: Workflow) -> tuple[str, ...]:
+    """Whom START triggers, in ADK's order."""
+    assert workflow.graph is not None
+    return tuple(edge.to_node.name for edge in workflow.graph.edges if edge.from_node.name == START.name)
+
+
+def branch_of_run(branch: str | None, sub_branch: bool, name: str, firing: int) -> str | None:
+    """ADK's branch of the ``firing``-th run (from 0) of node ``name``, given the branch and kind of its trigger."""
+    from google.adk.events._branch_path import _BranchPath
+
+    if not sub_branch:
+        return branch
+    return str(_BranchPath.create_sub_branch(branch, name=name, run_id=str(firing + 1)))
+
+
+def make_firing(workflow: Workflow, node: str, output: Any, branch: str | None) -> Firing:
+    """The firing of a node that ran in several tasks and emits no route: whom ADK's own graph triggers next."""
+    assert workflow.graph is not None
+    following = workflow.graph.get_next_pending_nodes(node_name=node, routes_to_match=None)
+    return Firing(node, output, None, branch, tuple(following))
+
+
+def validate_worker_output(node: BaseNode, outputs: list[Any]) -> Any:
+    """The parallel worker's output as ADK would accept it."""
+    return node._validate_output_data(outputs)
+
+
+def workflow_output(workflow: Workflow, outputs: dict[str, Any]) -> Any:
+    """The workflow's output from the outputs of its terminal nodes (only those that have one).
+
+    Raises:
+        WorkflowConfigurationError: More than one terminal node has an output, as in ADK.
+    """
+    from google.adk.workflow._errors import WorkflowConfigurationError
+
+    if len(outputs) > 1:
+        raise WorkflowConfigurationError(
+            f"Workflow {workflow.name}: multiple terminal nodes produced output ({', '.join(sorted(outputs))})."
+            " A workflow must have at most one terminal output."
+        )
+    return workflow._validate_output_data(next(iter(outputs.values()))) if outputs else None

@@ -1,0 +1,61 @@
+"""Shows the node runs of a task that runs several nodes, while it runs: a log line each, and a record in XCom."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from adk_airflow.runtime.wire import json_form
+
+if TYPE_CHECKING:
+    from adk_airflow.runtime.record.node_runs import NodeRun
+
+XCOM_RUNS = "adk_runs"
+_SECONDS_BETWEEN_PUSHES = 2.0
+
+
+class RunRecord:
+    """Takes each node run as it ends.
+
+    XCom ``adk_runs`` is a list of ``{"path", "node", "iteration", "status", "route", "seconds", "error"}`` in the order in
+    which the runs ended; ``iteration`` counts a node's runs from 1, as ADK does. It is renewed every two seconds at most.
+
+    Args:
+        ti: The task instance.
+        log: Where a line per run goes.
+    """
+
+    def __init__(self, ti: Any, log: Any) -> None:
+        self._ti = ti
+        self._log = log
+        self._runs: list[dict[str, Any]] = []
+        self._pushed_at = 0.0
+
+    def add(self, node_run: NodeRun) -> None:
+        """Logs and records one node run."""
+        name, _, iteration = node_run.path.rpartition("/")[2].partition("@")
+        seconds = None if node_run.seconds is None else round(node_run.seconds, 3)
+        self._runs.append(
+            {
+                "path": node_run.path,
+                "node": name,
+                "iteration": int(iteration) if iteration.isdecimal() else iteration,
+                "status": node_run.status,
+                "route": json_form.for_xcom(node_run.route),
+                "seconds": seconds,
+                "error": json_form.storable_text(node_run.error),
+            }
+        )
+        route = "" if node_run.route is None else f", route {node_run.route!r}"
+        took = "" if seconds is None else f" after {seconds} s"
+        self._log.info("Node run %s: %s%s%s", node_run.path, node_run.status, took, route)
+        if time.monotonic() - self._pushed_at > _SECONDS_BETWEEN_PUSHES:
+            self.push()
+
+    def push(self) -> None:
+        """Renews the record in XCom. What hinders that is logged: a record to look at must not fail the run."""
+        self._pushed_at = time.monotonic()
+        try:
+            self._ti.xcom_push(key=XCOM_RUNS, value=self._runs)
+        except Exception as error:
+            self._log.warning("XCom %r, the record of node runs, could not be renewed: %s", XCOM_RUNS, error)

@@ -1,0 +1,98 @@
+"""Model credentials from Airflow connections, for unmodified agents.
+
+A provider says how a connection's type makes a model: an entry point of the group ``adk_airflow.llm``, named like the type,
+with ``make_llm(model, connection)``. Here the connections of a task are read before its event loop starts, and each agent is
+given its model as it starts to run, also one that a node makes at run time; afterwards it has its own again. No environment
+variable is touched, so what one task is given no other sees.
+
+An ``AgentTool(include_plugins=False)`` keeps this plugin out like any other: its agent then uses the process's own credentials.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from google.adk.agents.llm_agent import LlmAgent
+from google.adk.models.base_llm import BaseLlm
+from google.adk.models.google_llm import Gemini
+from google.adk.plugins.base_plugin import BasePlugin
+
+from adk_airflow.errors import ModelConnectionError
+from adk_airflow.runtime.services import connections
+
+GROUP = "adk_airflow.llm"
+
+MakeLlm = Callable[["str | BaseLlm"], BaseLlm]
+
+
+def read_connections(conn_ids: Mapping[str, str], *, where: str) -> ModelConnections:
+    """Reads the connections that a task names; to be called before its event loop runs, on which this could hang.
+
+    Args:
+        conn_ids: By node path (``"triage"``, ``"inner/triage"``) or agent name; ``""`` for all others.
+        where: The workflow and node, for errors.
+
+    Raises:
+        ModelConnectionError: There is no such connection, or no installed provider knows its type.
+    """
+    makers = {conn_id: _maker(conn_id, where) for conn_id in dict.fromkeys(conn_ids.values())}
+    return ModelConnections({name: makers[conn_id] for name, conn_id in conn_ids.items()})
+
+
+def _maker(conn_id: str, where: str) -> MakeLlm:
+    connection = connections.read(conn_id, where, ModelConnectionError)
+    make_llm = connections.maker(connection, GROUP, "makes models of", where, ModelConnectionError)
+    return lambda model: make_llm(model, connection)
+
+
+class ModelConnections(BasePlugin):
+    """Gives each agent that runs the model of its connection.
+
+    Args:
+        makers: By node or agent name: makes a model with the connection's credentials of the model that the agent names.
+    """
+
+    def __init__(self, makers: Mapping[str, MakeLlm]) -> None:
+        super().__init__(name="adk_airflow_models")
+        self._makers = makers
+        self._made: list[tuple[LlmAgent, str | BaseLlm, BaseLlm]] = []
+        self.error: Exception | None = None
+
+    def restore(self) -> None:
+        """Gives every agent its own model back, at the end of a run."""
+        for agent, model, _ in reversed(self._made):
+            agent.model = model
+        self._made.clear()
+
+    async def before_agent_callback(self, *, agent: Any, callback_context: Any) -> None:
+        """Sets the agent's model, unless it has a model object of a vendor that the connection is not for."""
+        if not isinstance(agent, LlmAgent) or any(agent.model is made for _, _, made in self._made):
+            return
+        maker = self._maker_for(agent.name, callback_context.node_path or "")
+        if maker is None or not isinstance(own := self._own_model(agent), (str, Gemini)):
+            return
+        try:
+            made = maker(own)
+        except Exception as error:
+            self.error = error
+            raise
+        self._made.append((agent, agent.model, made))
+        agent.model = made
+
+    def _maker_for(self, agent: str, node_path: str) -> MakeLlm | None:
+        """The nearest that was named: the agent itself, the node it runs in, a workflow around it, all."""
+        names = [re.sub(r"@\d+$", "", part) for part in node_path.split("/")][1:]
+        paths = ["/".join(names[:count]) for count in range(len(names), 0, -1)]
+        return next((self._makers[name] for name in (agent, *paths, "") if name in self._makers), None)
+
+    def _own_model(self, agent: LlmAgent) -> str | BaseLlm:
+        """The model that the agent was written with or inherits, before any was replaced."""
+        above: Any = agent
+        while isinstance(above, LlmAgent):
+            own = next((model for changed, model, _ in self._made if changed is above), above.model)
+            if own:
+                return own
+            above = above.parent_agent
+        return agent.canonical_model

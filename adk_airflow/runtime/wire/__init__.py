@@ -1,0 +1,1 @@
+"""What travels between tasks: envelope, exact and plain JSON forms of values, the lineage of session state."""

@@ -1,0 +1,195 @@
+"""The XCom ``adk``: what one task hands to the tasks after it, beside the plain output in ``return_value``.
+
+It is one JSON text, so that Airflow's own XCom serialization never interprets a user's data, and so that an envelope that
+is cut short or made by another version is noticed before anything in it is used.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from adk_airflow.errors import EnvelopeError
+from adk_airflow.runtime.wire import codec, lineage
+
+XCOM_KEY = "adk"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Firing:
+    """One run of a node.
+
+    Attributes:
+        node: Name of the node.
+        output: The node's output, or None for no output (ADK's meaning).
+        route: The route that the node emitted, or None.
+        branch: ADK's branch after the run.
+        next: The names of the nodes that this run triggers, in ADK's order; a name may stand twice.
+        waiting: True when a ``wait_for_output`` node gave neither output nor route: it triggers nothing.
+    """
+
+    node: str
+    output: Any = None
+    route: Any = None
+    branch: str | None = None
+    next: tuple[str, ...] = ()
+    waiting: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "node": self.node,
+            "output": codec.encode(self.output),
+            "route": codec.encode(self.route),
+            "branch": self.branch,
+            "next": list(self.next),
+            "waiting": self.waiting,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Firing:
+        return cls(
+            node=_typed(data, "node", str),
+            output=codec.decode(data["output"]),
+            route=codec.decode(data["route"]),
+            branch=_typed(data, "branch", str, type(None)),
+            next=tuple(_texts(data["next"])),
+            waiting=_typed(data, "waiting", bool),
+        )
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """Everything a downstream task needs to go on as ADK would.
+
+    Attributes:
+        task: Id of the task that wrote it, with ``[map_index]`` when mapped.
+        workflow: Name of the workflow.
+        node: Name of the node, or of the part of the workflow, that the task runs.
+        message: The user message that started the run (``google.genai.types.Content``).
+        firings: The node's runs, in order.
+        state: The session state after them.
+        lost: State updates that were lost in merges so far.
+        items: For a parallel worker's tasks: what ``parallel`` needs, else empty.
+        batches: For the ``items`` task of a parallel worker: how many mapped tasks there are.
+        scopes: For each nested workflow on the way here (``outer/inner``): ADK's branch for it, and whether it is a sub-branch.
+        error: ``(type, message)`` of what the node failed with; the state up to then is kept, as ADK keeps it.
+    """
+
+    task: str
+    workflow: str
+    node: str
+    message: Any = None
+    firings: tuple[Firing, ...] = ()
+    state: lineage.State = field(default_factory=dict)
+    lost: tuple[lineage.LostUpdate, ...] = ()
+    items: tuple[Any, ...] = ()
+    batches: int = 0
+    scopes: Mapping[str, tuple[str | None, bool]] = field(default_factory=dict)
+    error: tuple[str, str] | None = None
+
+    def dumps(self) -> str:
+        """The envelope as JSON text."""
+        return codec.dumps(
+            {
+                "adk_airflow": VERSION,
+                "task": self.task,
+                "workflow": self.workflow,
+                "node": self.node,
+                "message": codec.encode(self.message),
+                "firings": [firing.to_json() for firing in self.firings],
+                "state": {key: entry.to_json() for key, entry in self.state.items()},
+                "lost": [[item.key, item.kept, item.lost] for item in self.lost],
+                "items": codec.encode(list(self.items)),
+                "batches": self.batches,
+                "scopes": {path: list(scope) for path, scope in self.scopes.items()},
+                "error": None if self.error is None else list(self.error),
+            }
+        )
+
+    @classmethod
+    def loads(cls, text: Any, *, task: str) -> Envelope:
+        """Reads an envelope.
+
+        Args:
+            text: The XCom value.
+            task: Id of the task that wrote it, for the error.
+
+        Raises:
+            EnvelopeError: It is no envelope, cut short, of another version, or holds a value that is not allowed.
+        """
+        advice = f"Clear task {task!r} so that it runs again."
+        if not isinstance(text, str):
+            raise EnvelopeError(f"XCom {XCOM_KEY!r} of task {task!r} is a {type(text).__name__}, not an envelope. {advice}")
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise EnvelopeError(f"XCom {XCOM_KEY!r} of task {task!r} is cut short or damaged ({error}). {advice}") from error
+        version = data.get("adk_airflow") if isinstance(data, dict) else None
+        if version != VERSION:
+            raise EnvelopeError(
+                f"XCom {XCOM_KEY!r} of task {task!r} has version {version!r}, this adk-airflow reads {VERSION}. {advice}"
+            )
+        try:
+            return cls(
+                task=_typed(data, "task", str),
+                workflow=_typed(data, "workflow", str),
+                node=_typed(data, "node", str),
+                message=codec.decode(data["message"]),
+                firings=tuple(Firing.from_json(item) for item in _typed(data, "firings", list)),
+                state={key: lineage.Entry.from_json(item) for key, item in _typed(data, "state", dict).items()},
+                lost=tuple(lineage.LostUpdate(*_texts(item)) for item in _typed(data, "lost", list)),
+                items=tuple(codec.decode(_typed(data, "items", list))),
+                batches=_typed(data, "batches", int),
+                scopes={path: _scope(scope) for path, scope in _typed(data, "scopes", dict).items()},
+                error=None if data["error"] is None else _pair(_texts(data["error"])),
+            )
+        except EnvelopeError as error:
+            raise EnvelopeError(f"XCom {XCOM_KEY!r} of task {task!r}: {error}. {advice}") from error
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise EnvelopeError(
+                f"XCom {XCOM_KEY!r} of task {task!r} is incomplete ({type(error).__name__}: {error}). {advice}"
+            ) from error
+
+    def firings_of(self, node: str) -> tuple[Firing, ...]:
+        """The runs of one node, in order."""
+        return tuple(firing for firing in self.firings if firing.node == node)
+
+    def last_output(self, node: str) -> tuple[bool, Any]:
+        """``(True, output)`` of the node as ADK keeps it after all runs, or ``(False, None)``.
+
+        A run that completes without output clears what an earlier run gave; a run that is still waiting does not.
+        """
+        has, output = False, None
+        for firing in self.firings_of(node):
+            if not firing.waiting:
+                has, output = firing.output is not None, firing.output
+        return has, output
+
+
+def _typed(data: Any, key: str, *types: type) -> Any:
+    """What stands under the key. Raises TypeError where it has another type: it must not pass for something that it is not."""
+    value = data[key]
+    if not isinstance(value, types):
+        raise TypeError(f"{key!r} is a {type(value).__name__}")
+    return value
+
+
+def _texts(value: Any) -> list[str]:
+    if not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
+        raise TypeError(f"{value!r} is no list of texts")
+    return value
+
+
+def _pair(value: list[str]) -> tuple[str, str]:
+    first, second = value
+    return first, second
+
+
+def _scope(value: Any) -> tuple[str | None, bool]:
+    branch, sub_branch = value
+    if not (isinstance(branch, (str, type(None))) and isinstance(sub_branch, bool)):
+        raise TypeError(f"{value!r} is no branch")
+    return branch, sub_branch

@@ -1,0 +1,130 @@
+"""Which service the settings lead to, and that no error says what is secret."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from google.adk.memory.in_memory_memory_service import InMemoryMemoryService
+from google.adk.sessions.sqlite_session_service import SqliteSessionService
+
+from adk_airflow.errors import ServiceConfigurationError
+from adk_airflow.runtime.services import settings
+from adk_airflow.runtime.services.memory import ObjectStorageMemoryService
+
+PROVIDER = """
+def make_memory_service(connection):
+    from google.adk.memory.in_memory_memory_service import InMemoryMemoryService
+
+    service = InMemoryMemoryService()
+    service.made_of = (connection.conn_id, connection.host)
+    return service
+
+
+def make_session_service(connection):
+    from google.adk.sessions.sqlite_session_service import SqliteSessionService
+
+    return SqliteSessionService(db_path=connection.host)
+"""
+
+
+@pytest.fixture
+def provider(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An installed distribution with the entry points of a provider for the connection type ``testbank``."""
+    (tmp_path / "testbank_provider.py").write_text(PROVIDER)
+    info = tmp_path / "testbank_provider-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: testbank-provider\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[adk_airflow.memory]\ntestbank = testbank_provider:make_memory_service\n"
+        "[adk_airflow.sessions]\ntestbank = testbank_provider:make_session_service\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+
+def use(monkeypatch: pytest.MonkeyPatch, **values: str) -> None:
+    for name, value in values.items():
+        monkeypatch.setenv(f"AIRFLOW__ADK_AIRFLOW__{name.upper()}", value)
+
+
+def test_a_memory_by_connection(monkeypatch: pytest.MonkeyPatch, provider: None) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_MY_BANK", "testbank://bank.example")
+    use(monkeypatch, memory_conn_id="my_bank")
+
+    service = settings.default_memory_service("task")
+
+    assert isinstance(service, InMemoryMemoryService)
+    assert service.made_of == ("my_bank", "bank.example")  # type: ignore[attr-defined]
+
+
+def test_sessions_by_connection(monkeypatch: pytest.MonkeyPatch, provider: None, tmp_path: Path) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_MY_BANK", json.dumps({"conn_type": "testbank", "host": f"{tmp_path}/s.db"}))
+    use(monkeypatch, session_conn_id="my_bank")
+
+    assert isinstance(settings.durable_session_service("s", "here"), SqliteSessionService)
+
+
+def test_a_place_for_files_by_uri_and_connection(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_DISK", "fs://")
+    use(monkeypatch, memory_service_uri=f"file://{tmp_path}", memory_conn_id="disk")
+
+    service = settings.default_memory_service("task")
+
+    assert isinstance(service, ObjectStorageMemoryService)
+    assert str(service.root) == f"file://disk@{tmp_path}" or service.root.path == str(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"memory_service_uri": "nosuch://user:pa55@bank"}, "neither google-adk nor Airflow's object storage knows nosuch://"),
+        ({"memory_service_uri": "just words"}, "memory_service_uri is not a URI such as agentengine://"),
+        (
+            {"memory_service_uri": "sqlite:////tmp/m.db", "memory_conn_id": "x"},
+            "takes no connection, and memory_conn_id",
+        ),
+        ({"memory_service_uri": "agentengine://a/b"}, "google-adk refuses it: Agent engine resource name is mal-formatted"),
+        ({"memory_conn_id": "missing"}, "there is no Airflow connection 'missing'"),
+        (
+            {"memory_conn_id": "other"},
+            "has make_memory_service.. for connection 'other', whose type is 'http'",
+        ),
+    ],
+)
+def test_a_memory_that_is_not_there(monkeypatch: pytest.MonkeyPatch, values: dict[str, str], words: str) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_OTHER", "http://user:pa55@host")
+    use(monkeypatch, **values)
+
+    with pytest.raises(ServiceConfigurationError, match=words) as caught:
+        settings.default_memory_service("task")
+    assert "pa55" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({}, "^agent 'x': session 's' is to be kept, but no session service is configured"),
+        ({"session_service_uri": "memory://"}, "ends with the task"),
+        ({"session_service_uri": "sqlite:///a", "session_conn_id": "x"}, "are both set"),
+        ({"session_service_uri": "nosuch://user:pa55@bank"}, r"session_service_uri \(nosuch://...\): google-adk refuses it"),
+        pytest.param(
+            {"session_conn_id": "bank"},
+            r"session_conn_id \(postgresql\+asyncpg://...\): google-adk refuses it",
+            marks=pytest.mark.skipif(find_spec("asyncpg") is not None, reason="the driver is installed here"),
+        ),
+        ({"session_conn_id": "missing"}, "there is no Airflow connection 'missing'"),
+        ({"session_conn_id": "other"}, "no installed provider has make_session_service"),
+    ],
+)
+def test_a_session_service_that_is_not_there(monkeypatch: pytest.MonkeyPatch, values: dict[str, str], words: str) -> None:
+    # Where the driver asyncpg is not installed, google-adk refuses the database.
+    monkeypatch.setenv("AIRFLOW_CONN_BANK", "postgres://user:pa55@host:5432/adk")
+    monkeypatch.setenv("AIRFLOW_CONN_OTHER", "http://user:pa55@host")
+    use(monkeypatch, **values)
+
+    with pytest.raises(ServiceConfigurationError, match=words) as caught:
+        settings.durable_session_service("s", "agent 'x'")
+    assert "pa55" not in str(caught.value)
+    assert caught.value.__cause__ is None
