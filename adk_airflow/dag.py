@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from airflow.sdk import DAG, Param, TaskGroup
-from airflow.sdk.definitions.param import ParamsDict
+from airflow.sdk import DAG, Param, ParamsDict, TaskGroup  # type: ignore[attr-defined]  # its stub lacks ParamsDict
 from airflow.sdk.definitions.taskgroup import MappedTaskGroup
 
 from adk_airflow.errors import UnsupportedWorkflowError
@@ -73,7 +72,7 @@ class AdkDag(DAG):
         self.plan = plan
         registers, self.auto_register = self.auto_register, False
         with self:
-            built = build(plan, _reference(workflow, dag_id), start=_kept_session(plan, session_id))
+            built = build(plan, workflow, app_name=dag_id, start=_kept_session(plan, session_id))
             self.auto_register = registers  # Airflow looks at it at the end of this block; half a DAG is none
         self.add_result(built.result.output)
 
@@ -119,9 +118,9 @@ class AdkTaskGroup(TaskGroup):
         self.plan = plan
         full_id = str(self.group_id)
         with self:
-            reference = _reference(workflow, f"{self.dag.dag_id}/{full_id}")
+            app_name = f"{self.dag.dag_id}/{full_id}"  # no DAG's id has a slash
             start = {"input": input, "state": state or {}, **_kept_session(plan, session_id)}
-            built = build(plan, reference, prefix=f"{full_id}." if self.prefix_group_id else "", start=start)
+            built = build(plan, workflow, app_name=app_name, prefix=f"{full_id}." if self.prefix_group_id else "", start=start)
         self.output = built.result.output
 
 
@@ -176,10 +175,6 @@ def _load(workflow: Any) -> sources.Source:
     if isinstance(workflow, str):
         return sources.load(workflow)
     return sources.resolve(workflow, described_as=str(getattr(workflow, "name", workflow)))
-
-
-def _reference(workflow: Any, key: str) -> str:
-    return workflow if isinstance(workflow, str) else sources.register(key, workflow)
 
 
 def _input_param() -> Param:

@@ -183,8 +183,8 @@ async def _run(source: Source, input: str, state: Mapping[str, Any], report: Any
 
     from adk_airflow.runtime.adk import engine
     from adk_airflow.runtime.adk.runner import Run
-    from adk_airflow.runtime.inbox import Start
     from adk_airflow.runtime.record.node_runs import NodeRunWatch
+    from adk_airflow.runtime.start import message_of
 
     session_id = uuid.uuid4().hex
     watch = NodeRunWatch(session_id, report)
@@ -201,7 +201,7 @@ async def _run(source: Source, input: str, state: Mapping[str, Any], report: Any
             app=source.app,
             workflow=source.workflow,
             session_id=session_id,
-            message=Start(input).message(),
+            message=message_of(input),
             state=dict(state),
             artifact_service=InMemoryArtifactService(),
             on_event=on_event,

@@ -21,7 +21,7 @@ from sqlalchemy import select
 
 from adk_airflow import AdkDag, AdkTaskGroup, AdkWorkflowOperator
 from adk_airflow.errors import NodeOverrideError, UnsupportedWorkflowError, WorkflowLoadError
-from adk_airflow.operators.parallel import smallest_batch
+from adk_airflow.operators.worker import smallest_batch
 from adk_airflow.testing import run_dag, run_workflow
 
 
@@ -782,9 +782,18 @@ def test_two_lists_whose_batches_would_be_too_many_get_larger_ones() -> None:
     assert smallest_batch([0], 1024) == 1
 
 
-def test_a_workflow_object_for_the_workflow_operator_is_refused_with_the_way_to_do_it() -> None:
-    with pytest.raises(WorkflowLoadError, match=r"takes 'package.module:attribute', not a Workflow"):
-        AdkWorkflowOperator(task_id="t", workflow=Workflow(name="wf", edges=[("START", const("a", 1))]))
+def test_the_workflow_operator_takes_objects_too() -> None:
+    with DAG("with_an_object", schedule=None) as dag:
+        AdkWorkflowOperator(task_id="t", workflow=Workflow(name="wf", edges=[("START", const("a", 1), show("b"))]))
+
+    run = run_dag(dag)
+
+    assert (run.state, run.outputs) == ("success", {"wf": ["b:1"]})
+
+
+def test_what_is_no_workflow_is_refused_at_once() -> None:
+    with pytest.raises(WorkflowLoadError, match=r"workflow '3' is no Workflow but a int"):
+        AdkWorkflowOperator(task_id="t", workflow=3)
 
 
 def test_node_arguments_reach_the_nodes_operator_and_a_wrong_one_is_named() -> None:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from adk_airflow.operators.base import AdkOperator, whole
+from adk_airflow.operators.base import AdkInputOperator
 from adk_airflow.operators.object_arguments import KEPT_ARGUMENTS, HidingPartial, hide, shown
 from adk_airflow.runtime.source import Source, load_agent
+from adk_airflow.runtime.task import Task, materialized
+
+if TYPE_CHECKING:
+    from adk_airflow.runtime.adk.runner import RunResult
+    from adk_airflow.runtime.start import Start
 
 
-class AdkAgentOperator(AdkOperator):
+class AdkAgentOperator(AdkInputOperator):
     """Asks an ADK agent once: ADK's own Runner runs it as the root agent, with all that its App gives it.
 
     The task returns the agent's answer: the text of the last final response of whichever agent gave it, or with that agent's
@@ -32,7 +37,7 @@ class AdkAgentOperator(AdkOperator):
         HumanInputNotSupportedError: In the task: the agent asks a person.
     """
 
-    template_fields: Sequence[str] = ("prompt", *AdkOperator.template_fields, "session_id")
+    template_fields: Sequence[str] = ("prompt", *AdkInputOperator.template_fields, "session_id")
     custom_operator_name = "ADK agent"
     adk_objects = ("agent",)
     partial = HidingPartial()
@@ -45,7 +50,7 @@ class AdkAgentOperator(AdkOperator):
             raise TypeError(f"AdkAgentOperator {kwargs.get('task_id')!r} takes a prompt or an input, not both")
         if hasattr(input, "model_dump"):
             input = input.model_dump(mode="json")
-        super().__init__(workflow="", node=kwargs["task_id"], starts=True, input=input, **kwargs)
+        super().__init__(input=input, **kwargs)
         self.agent = hide(agent)
         self._has_prompt = prompt is not None
         self.prompt = prompt
@@ -55,27 +60,32 @@ class AdkAgentOperator(AdkOperator):
         """Imports the agent, and google-adk with it."""
         return load_agent(shown(self.agent), app_name=self.dag_id)
 
+    def name_of(self, source: Source) -> str:
+        """The agent's name."""
+        return source.workflow.name
+
+    def where(self, source: Source) -> str:
+        """The agent."""
+        return f"agent {source.workflow.name!r}"
+
     def given_input(self, context: Mapping[str, Any]) -> Any:
         """The prompt if there is one, else the input."""
-        return whole(self.prompt) if self._has_prompt else super().given_input(context)
+        return materialized(self.prompt) if self._has_prompt else super().given_input(context)
 
-    def where(self, workflow: str) -> str:
-        """How errors and log lines name what runs in this task."""
-        return f"agent {workflow!r}"
-
-    def execute(self, context: Any) -> Any:
-        """Returns the plain answer; XCom ``adk`` holds the envelope."""
+    def start(self, task: Task) -> Start:
+        """What the run gives, its input checked by the agent's ``input_schema``."""
+        start = super().start(task)
+        if self._has_prompt:
+            return start
         from adk_airflow.runtime.adk import agent_run
-        from adk_airflow.runtime.inbox import merge
 
-        source = self.load()
-        agent: Any = source.workflow
-        self.node = agent.name
-        start = self.start(context)
-        assert start is not None
-        if not self._has_prompt:
-            start = agent_run.validated(agent, start)
-        inbox = merge([], start)
-        run = self.make_run(context, source, inbox, self.session_id or "")
-        result = self.await_adk(agent_run.run_agent(run, agent))
-        return self.plain_output(self.leave(context, source, inbox, result))
+        agent: Any = task.source.workflow
+        return agent_run.validated(agent, start)
+
+    def run(self, task: Task) -> RunResult:
+        """Asks the agent."""
+        from adk_airflow.runtime.adk import agent_run
+
+        agent: Any = task.source.workflow
+        task.session_id = self.session_id or ""
+        return task.wait_for(agent_run.run_agent(task.adk_run(), agent))

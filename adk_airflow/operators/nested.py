@@ -1,15 +1,21 @@
-"""The two tasks around a nested workflow: ``input`` takes what the outer graph gives it, ``output`` gives back its output."""
+"""The tasks at the ends of a workflow: ``input`` takes what the outer graph gives a nested one, ``output`` gives its output."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowSkipException
 
-from adk_airflow.operators.node import AdkGraphOperator
-from adk_airflow.runtime.inbox import START
-from adk_airflow.runtime.wire.envelope import Firing
+from adk_airflow.operators.graph import AdkGraphOperator
+from adk_airflow.runtime.outbox import Outbox
+from adk_airflow.runtime.start import START
+from adk_airflow.runtime.wire import json_form
+from adk_airflow.runtime.wire.envelope import Envelope, Firing
+
+if TYPE_CHECKING:
+    from adk_airflow.runtime.adk.runner import RunResult
+    from adk_airflow.runtime.inbox import Inbox
+    from adk_airflow.runtime.task import Task
 
 
 class AdkNestedInputOperator(AdkGraphOperator):
@@ -17,71 +23,78 @@ class AdkNestedInputOperator(AdkGraphOperator):
 
     custom_operator_name = "ADK workflow input"
 
-    def execute(self, context: Any) -> Any:
-        """Returns the plain input."""
+    def run(self, task: Task) -> RunResult:
+        """The nested workflow's START, with its input."""
         from adk_airflow.runtime.adk import graph
         from adk_airflow.runtime.adk.runner import RunResult
-        from adk_airflow.runtime.wire import json_form
 
-        source = self.load()
-        inbox = self.read_inbox(context, source)
-        inner = source.enter([self.node]).workflow
-        trigger = inbox.arrivals[0].trigger
-        result = RunResult(state=inbox.plain_state())
-        try:
-            value = graph.start_input(inner, trigger.input)
-            result.firings = [Firing(START, value, None, None, graph.start_successors(inner))]
-        except Exception as error:
-            result.error = error
-        path = "/".join((*self.scope, self.node))
-        self.leave(context, source, inbox, result, scopes={path: (trigger.branch, trigger.sub_branch)})
-        return json_form.for_xcom(result.firings[0].output)
+        inner = task.source.enter([self.spec.node]).workflow
+        trigger = task.inbox.arrivals[0].trigger
+        task.outbox = Outbox(scopes={"/".join((*self.spec.scope, self.spec.node)): (trigger.branch, trigger.sub_branch)})
+        value = graph.start_input(inner, trigger.input)
+        firing = Firing(START, value, None, None, graph.start_successors(inner))
+        return RunResult(state=task.inbox.values, firings=[firing])
+
+    def plain_output(self, task: Task, envelope: Envelope) -> Any:
+        """The plain input."""
+        return json_form.for_xcom(envelope.firings[0].output)
+
+    def skip_untriggered(self, task: Task, envelope: Envelope, output: Any) -> None:
+        """Nothing: the ``output`` task does it."""
 
 
-class AdkNestedOutputOperator(AdkGraphOperator):
-    """Gives a nested workflow's output, checked as ADK checks it, to the outer graph; routes inside do not leave it.
+class AdkOutputOperator(AdkGraphOperator):
+    """Gives a workflow's output: that of the one terminal node that has one, checked as ADK checks it.
 
-    Args:
-        terminals: The names of the nested workflow's terminal nodes.
-        inner_exits: For each node of the nested workflow, START included, the full id of the task that speaks for it.
+    Of a nested workflow it hands the output to the outer graph; routes inside do not leave it. Of the outermost one it is the
+    last task.
     """
 
     custom_operator_name = "ADK workflow output"
 
-    def __init__(self, *, terminals: Sequence[str], inner_exits: Mapping[str, str], **kwargs: Any) -> None:
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.terminals = list(terminals)
-        self.inner_exits = dict(inner_exits)
+        self._outputs: dict[str, Any] = {}
 
-    def execute(self, context: Any) -> Any:
-        """Returns the nested workflow's plain output."""
+    def receive(self, task: Task) -> Inbox:
+        """Reads what the terminal nodes left.
+
+        Raises:
+            AirflowSkipException: Nothing of the workflow was triggered.
+            EnvelopeError: What a task left cannot be used.
+        """
         from adk_airflow.runtime import inbox
+
+        tasks, workflow = self.spec.inner_tasks, self._workflow(task)
+        reader = self.envelopes(task, tasks)
+        found = inbox.read_back(workflow, self.spec.nodes or list(tasks), tasks, reader)
+        if not found:
+            raise AirflowSkipException(f"{task.where}: no node of workflow {workflow.name!r} was triggered")
+        for name in self.spec.nodes:
+            has, output = found[tasks[name]].last_output(name) if tasks[name] in found else (False, None)
+            if has:
+                self._outputs[name] = output
+        return inbox.merge(found.values())
+
+    def run(self, task: Task) -> RunResult:
+        """The output, with what it triggers.
+
+        Raises:
+            WorkflowConfigurationError: Several terminal nodes have an output, as in ADK.
+        """
         from adk_airflow.runtime.adk import graph
         from adk_airflow.runtime.adk.runner import RunResult
 
-        source = self.load()
-        inner = source.enter([self.node]).workflow
-        envelopes = inbox.read_back(
-            inner,
-            self.terminals or list(self.inner_exits),
-            self.inner_exits,
-            self.reader(context, self.states_of(context, self.inner_exits.values())),
-        )
-        if not envelopes:
-            raise AirflowSkipException(f"workflow {source.workflow.name!r}: nested workflow {self.node!r} was not triggered")
-        outputs = {}
-        for name in self.terminals:
-            if self.inner_exits[name] in envelopes:
-                has, output = envelopes[self.inner_exits[name]].last_output(name)
-                if has:
-                    outputs[name] = output
-        merged = inbox.merge(envelopes.values())
-        result = RunResult(state=merged.plain_state())
-        branch, sub_branch = merged.scopes["/".join((*self.scope, self.node))]
-        try:
-            output = graph.workflow_output(inner, outputs)
-            run_branch = graph.branch_of_run(branch, sub_branch, self.node, 0)
-            result.firings = [graph.make_firing(source.workflow, self.node, output, run_branch)]
-        except Exception as error:
-            result.error = error
-        return self.hand_on(context, self.leave(context, source, merged, result))
+        result = RunResult(state=task.inbox.values)
+        output = graph.workflow_output(self._workflow(task), self._outputs)
+        if not self.spec.nested:
+            result.firings = [Firing(self.spec.node, output)]
+            return result
+        branch, sub_branch = task.inbox.scopes["/".join((*self.spec.scope, self.spec.node))]
+        own_branch = graph.branch_of_run(branch, sub_branch, self.spec.node, 0)
+        result.firings = [graph.make_firing(task.source.workflow, self.spec.node, output, own_branch)]
+        return result
+
+    def _workflow(self, task: Task) -> Any:
+        """The workflow whose output it is."""
+        return task.source.enter([self.spec.node]).workflow if self.spec.nested else task.source.workflow

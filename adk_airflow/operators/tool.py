@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from adk_airflow.operators.base import AdkOperator, whole
+from adk_airflow.operators.base import AdkStartOperator
 from adk_airflow.operators.object_arguments import KEPT_ARGUMENTS, HidingPartial, hide, shown
+from adk_airflow.runtime.task import Task, materialized
 
 if TYPE_CHECKING:
+    from adk_airflow.runtime.adk.runner import RunResult
+    from adk_airflow.runtime.inbox import Inbox
     from adk_airflow.runtime.source import Source
 
 
-class AdkToolOperator(AdkOperator):
+class AdkToolOperator(AdkStartOperator):
     """Calls an ADK tool once, as ``as_node`` does in a graph, and returns what the tool returns.
 
     Args:
@@ -30,7 +33,7 @@ class AdkToolOperator(AdkOperator):
         ToolInputError: In the task: the arguments are no map.
     """
 
-    template_fields: Sequence[str] = ("arguments", *(field for field in AdkOperator.template_fields if field != "input"))
+    template_fields: Sequence[str] = ("arguments", *AdkStartOperator.template_fields)
     template_fields_renderers = {"arguments": "json"}
     custom_operator_name = "ADK tool"
     adk_objects = ("tool", "toolset")
@@ -53,19 +56,12 @@ class AdkToolOperator(AdkOperator):
             )
         if (toolset is None) != (tool_name is None):
             raise TypeError(f"AdkToolOperator {task_id!r}: toolset and tool_name belong together")
-        super().__init__(workflow="", node=tool_name or task_id, starts=True, **kwargs)
+        super().__init__(**kwargs)
         self.tool = hide(tool)
         self.toolset = hide(toolset)
         self.tool_name = tool_name
         self.arguments = arguments
-
-    def given_input(self, context: Mapping[str, Any]) -> Any:
-        """The arguments."""
-        return whole(self.arguments)
-
-    def where(self, workflow: str) -> str:
-        """How errors and log lines name what runs in this task."""
-        return f"tool {self.node!r}"
+        self._given: Any = None
 
     def load(self) -> Source:
         """Imports the tool or toolset, and google-adk with it; gives the workflow of the one step that runs it."""
@@ -77,16 +73,30 @@ class AdkToolOperator(AdkOperator):
             step = tool_run.tool_step(shown(self.tool))
         return tool_run.source_of(step, app_name=self.dag_id)
 
-    def execute(self, context: Any) -> Any:
-        """Returns the tool's plain result; XCom ``adk`` holds the envelope."""
+    def name_of(self, source: Source) -> str:
+        """The tool's name."""
         from adk_airflow.runtime.adk import tool_run
+
+        return tool_run.tool_name(source)
+
+    def where(self, source: Source) -> str:
+        """The tool."""
+        return f"tool {self.name_of(source)!r}"
+
+    def given_input(self, context: Mapping[str, Any]) -> Any:
+        """The arguments."""
+        return materialized(self.arguments)
+
+    def receive(self, task: Task) -> Inbox:
+        """The arguments and the state."""
         from adk_airflow.runtime.inbox import merge
 
-        source = self.load()
-        self.node = tool_run.tool_name(source)
-        start = self.start(context)
-        assert start is not None
-        inbox = merge([], start)
-        run = self.make_run(context, source, inbox)
-        result = self.await_adk(tool_run.run_step(run, start.input))
-        return self.plain_output(self.leave(context, source, inbox, result))
+        start = self.start(task)
+        self._given = start.input
+        return merge([], start)
+
+    def run(self, task: Task) -> RunResult:
+        """Calls the tool."""
+        from adk_airflow.runtime.adk import tool_run
+
+        return task.wait_for(tool_run.run_step(task.adk_run(), self._given))

@@ -6,75 +6,46 @@ read in its place, so that state never depends on which way the run went.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from adk_airflow.errors import EnvelopeError, ValueNotTransferableError
-from adk_airflow.runtime.wire import codec, json_form, lineage
+from adk_airflow.errors import EnvelopeError
+from adk_airflow.runtime.start import START, Start
+from adk_airflow.runtime.wire import codec, lineage
 from adk_airflow.runtime.wire.envelope import Envelope
 from adk_airflow.runtime.wire.triggers import Arrival, Trigger
 
 if TYPE_CHECKING:
     from google.adk.workflow import Workflow
 
-START = "__START__"
-START_WRITER = "run"
-
-
-@dataclass(frozen=True)
-class Start:
-    """What the run itself gives to the tasks that START has an edge to.
-
-    Attributes:
-        input: The user's input: text, or data that becomes JSON text, as ADK gets a user message.
-        state: The initial session state.
-        output: What START hands on: the message as the App's plugins and the workflow's ``input_schema`` made it.
-    """
-
-    input: Any = None
-    state: Mapping[str, Any] | None = None
-    output: Any = None
-
-    def message(self) -> Any:
-        """The input as the ``Content`` that ADK's Runner takes. A Content passes as it is."""
-        from google.genai import types
-
-        if isinstance(self.input, types.Content):
-            return self.input
-        text = self.input
-        if not isinstance(text, str):
-            text = "" if text is None else codec.dumps(json_form.to_json(text))
-        return types.Content(role="user", parts=[types.Part(text=text)])
-
-    def checked(self) -> Start:
-        """Itself. Raises ValueNotTransferableError when the input or a state value has no JSON form."""
-        codec.encode(self.input)
-        for key, value in (self.state or {}).items():
-            try:
-                codec.encode(value)
-            except ValueNotTransferableError as error:
-                raise ValueNotTransferableError(f"state key {key!r}: {error}") from None
-        return self
-
-    def entries(self) -> lineage.State:
-        """The initial state, written by the run before any task."""
-        given = {key: codec.encode(value) for key, value in (self.state or {}).items()}
-        return lineage.write({}, given, START_WRITER)
+    from adk_airflow.runtime.envelopes import Envelopes
 
 
 @dataclass(frozen=True)
 class Inbox:
-    """What reached the part: arrivals in ADK's order, merged state, lost updates so far, and the user message."""
+    """What a task was given.
+
+    Attributes:
+        arrivals: What reached its nodes, in ADK's order.
+        state: The session state, merged, encoded.
+        lost: State updates that were lost in merges so far.
+        message: The user message that started the run.
+        scopes: For each nested workflow on the way here: ADK's branch for it, and whether it is a sub-branch.
+        error: Why ADK can run nothing, although this task's turn has come: what the run was given does not fit.
+    """
 
     arrivals: tuple[Arrival, ...]
     state: lineage.State
     lost: tuple[lineage.LostUpdate, ...]
     message: Any
     scopes: Mapping[str, tuple[str | None, bool]] = field(default_factory=dict)
+    error: Exception | None = None
 
-    def plain_state(self) -> dict[str, Any]:
-        """The state as ADK's session takes it."""
+    @cached_property
+    def values(self) -> dict[str, Any]:
+        """The session state as ADK's session takes it, decoded when it is first asked for."""
         found = {}
         for key, entry in self.state.items():
             try:
@@ -84,34 +55,37 @@ class Inbox:
         return found
 
 
-Reader = Callable[[str], Any]
-"""Gives the XCom ``adk`` of a task of this run, None when there is none."""
-
-
-def read(workflow: Workflow, names: Collection[str], *, start: Start | None, exits: Mapping[str, str], reader: Reader) -> Inbox:
+def read(
+    workflow: Workflow,
+    names: Collection[str],
+    *,
+    start: Start | None,
+    output_tasks: Mapping[str, str],
+    envelopes: Envelopes,
+) -> Inbox:
     """Reads what reached the nodes ``names``, which run together in one task.
 
     Args:
         workflow: The loaded workflow.
         names: The nodes.
         start: What the run gives, when START of the outermost workflow has an edge to one of them; else None.
-        exits: For each node before them, near or far, the id of the task that speaks for it. In a nested workflow also for
-            its START: the task that takes its input.
-        reader: Reads an XCom.
+        output_tasks: For each node before them, near or far, the id of the task that leaves its output. In a nested workflow
+            also for its START: the task that takes its input.
+        envelopes: Reads what they left.
 
     Raises:
         EnvelopeError: An envelope cannot be used, or none was found at all.
     """
-    direct = [name for name in _outside(workflow, names) if name in exits]
-    envelopes = read_back(workflow, direct, exits, reader)
-    merged = merge(envelopes.values(), start)
-    if start is None and not envelopes:
+    direct = [name for name in _outside(workflow, names) if name in output_tasks]
+    found = read_back(workflow, direct, output_tasks, envelopes)
+    merged = merge(found.values(), start)
+    if start is None and not found:
         raise EnvelopeError(
             f"workflow {workflow.name!r}, node {', '.join(names)!r}: no task before it left anything in XCom key 'adk'."
             " Clear the tasks before it so that they run again."
         )
-    tasks = dict.fromkeys(exits[name] for name in _by_dependency(workflow, direct))
-    arrivals = _arrivals(workflow, names, [envelopes[task] for task in tasks if task in envelopes], exits, start)
+    tasks = dict.fromkeys(output_tasks[name] for name in _by_dependency(workflow, direct))
+    arrivals = _arrivals(workflow, names, [found[task] for task in tasks if task in found], output_tasks, start)
     return replace(merged, arrivals=tuple(arrivals))
 
 
@@ -160,25 +134,22 @@ def _outside(workflow: Workflow, names: Collection[str]) -> list[str]:
     return list(dict.fromkeys(source for source, target in edges if target in names and source not in names))
 
 
-def read_back(workflow: Workflow, names: Sequence[str], exits: Mapping[str, str], reader: Reader) -> dict[str, Envelope]:
-    """The envelopes of the tasks that speak for ``names``, by task id; of their predecessors where one was skipped."""
+def read_back(
+    workflow: Workflow, names: Sequence[str], output_tasks: Mapping[str, str], envelopes: Envelopes
+) -> dict[str, Envelope]:
+    """What the tasks of the nodes ``names`` left, by task id; of their predecessors where one was skipped."""
     found: dict[str, Envelope] = {}
     seen: set[str] = set()
     todo = list(names)
     while todo:
         name = todo.pop(0)
-        task = exits.get(name)
+        task = output_tasks.get(name)
         if name in seen or task is None or task in found:  # the outermost START has no task
             continue
         seen.add(name)
-        text = reader(task)
-        if text is not None:
-            found[task] = Envelope.loads(text, task=task)
-            if (error := found[task].error) is not None:
-                raise EnvelopeError(
-                    f"workflow {workflow.name!r}: task {task!r} failed ({': '.join(error)}) and was marked as a success"
-                    " afterwards, so it has no output to hand on. Clear it, so that it runs again."
-                )
+        envelope = envelopes.get(task)
+        if envelope is not None:
+            found[task] = envelope
         else:
             todo[:0] = predecessors(workflow, name)
     return found
@@ -188,13 +159,13 @@ def _arrivals(
     workflow: Workflow,
     names: Collection[str],
     envelopes: Sequence[Envelope],
-    exits: Mapping[str, str],
+    output_tasks: Mapping[str, str],
     start: Start | None,
 ) -> list[Arrival]:
     from adk_airflow.runtime.adk import graph
 
     joins = {name for name in names if graph.find_node(workflow, name)._requires_all_predecessors}
-    paired = {name for name in joins if _comes_from_several_tasks(workflow, name, names, exits)}
+    paired = {name for name in joins if _comes_from_several_tasks(workflow, name, names, output_tasks)}
     found: list[Arrival] = []
     if start is not None:
         trigger = Trigger(start.output, None, graph.start_triggers_sub_branches(workflow))
@@ -208,18 +179,18 @@ def _arrivals(
                 if name in names and name not in paired:
                     found.append(Arrival(name, trigger, firing.node if name in joins else None))
     for name in paired:
-        found += _pair(workflow, name, envelopes, exits, start)
+        found += _pair(workflow, name, envelopes, output_tasks, start)
     return found
 
 
-def _comes_from_several_tasks(workflow: Workflow, join: str, names: Collection[str], exits: Mapping[str, str]) -> bool:
-    before = [name for name in predecessors(workflow, join) if name in exits]
+def _comes_from_several_tasks(workflow: Workflow, join: str, names: Collection[str], output_tasks: Mapping[str, str]) -> bool:
+    before = [name for name in predecessors(workflow, join) if name in output_tasks]
     inside = any(name in names for name in predecessors(workflow, join))
-    return not inside and len({exits[name] for name in before}) != 1
+    return not inside and len({output_tasks[name] for name in before}) != 1
 
 
 def _pair(
-    workflow: Workflow, join: str, envelopes: Sequence[Envelope], exits: Mapping[str, str], start: Start | None
+    workflow: Workflow, join: str, envelopes: Sequence[Envelope], output_tasks: Mapping[str, str], start: Start | None
 ) -> list[Arrival]:
     """The firings of a join whose predecessors ran in different tasks, so that their order in time says nothing.
 
@@ -232,10 +203,10 @@ def _pair(
     arrived = {
         name: [f for envelope in envelopes for f in envelope.firings_of(name) if join in f.next]
         for name in direct
-        if name in exits
+        if name in output_tasks
     }
     started = arrived.pop(START, [])
-    if START in exits and START in direct and not started:
+    if START in output_tasks and START in direct and not started:
         return []
     times = min((len(firings) for firings in arrived.values()), default=1)
     found = []

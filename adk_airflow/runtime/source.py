@@ -57,8 +57,12 @@ def register(key: str, source: Any) -> str:
     return _LIVE + name
 
 
-def load(reference: str) -> Source:
+def load(reference: str, *, app_name: str = "") -> Source:
     """The workflow behind a reference.
+
+    Args:
+        reference: The reference.
+        app_name: The App's name where there is no App. Empty: the workflow's.
 
     Raises:
         WorkflowLoadError: Nothing is there, google-adk refuses it, or it is no workflow; says which and why.
@@ -69,8 +73,8 @@ def load(reference: str) -> Source:
             raise WorkflowLoadError(
                 f"the workflow of {key!r} is not known in this process: the DAG file that makes it has not run here"
             )
-        return resolve(_registered[key], described_as=key)
-    return resolve(import_object(reference), described_as=reference)
+        return resolve(_registered[key], described_as=key, app_name=app_name)
+    return resolve(import_object(reference), described_as=reference, app_name=app_name)
 
 
 def import_object(reference: str, *, what: str = "workflow", raises: type[Exception] = WorkflowLoadError) -> Any:
@@ -103,8 +107,13 @@ def import_object(reference: str, *, what: str = "workflow", raises: type[Except
     return found
 
 
-def resolve(source: Any, *, described_as: str) -> Source:
+def resolve(source: Any, *, described_as: str, app_name: str = "") -> Source:
     """Makes a Source of what a user gave: a Workflow, an App around one, or a function that returns either.
+
+    Args:
+        source: What the user gave.
+        described_as: How errors call it.
+        app_name: The App's name where there is no App. Empty: the workflow's.
 
     Raises:
         WorkflowLoadError: It is something else, or google-adk refuses it.
@@ -132,7 +141,7 @@ def resolve(source: Any, *, described_as: str) -> Source:
         raise WorkflowLoadError(f"workflow {root.name!r} has no edges: there is nothing to run")
     if app is None:
         # As the Runner does for a bare workflow: its name need not be a valid App name.
-        app = App.model_construct(name=root.name, root_agent=root, plugins=[])
+        app = App.model_construct(name=app_name or root.name, root_agent=root, plugins=[])
     return Source(root, app)
 
 

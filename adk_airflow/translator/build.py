@@ -13,10 +13,12 @@ from typing import Any
 from airflow.sdk import DAG, Label, TaskGroup
 
 from adk_airflow.errors import NodeOverrideError
-from adk_airflow.operators.nested import AdkNestedInputOperator, AdkNestedOutputOperator
-from adk_airflow.operators.node import AdkNodeOperator, AdkRegionOperator
-from adk_airflow.operators.parallel import AdkCollectOperator, AdkItemOperator, AdkItemsOperator
-from adk_airflow.operators.workflow import AdkResultOperator, AdkWorkflowOperator
+from adk_airflow.operators.graph import AdkNodeOperator, AdkRegionOperator
+from adk_airflow.operators.nested import AdkNestedInputOperator, AdkOutputOperator
+from adk_airflow.operators.spec import TaskSpec
+from adk_airflow.operators.worker import AdkCollectOperator, AdkItemOperator, AdkItemsOperator
+from adk_airflow.operators.workflow import AdkWorkflowOperator
+from adk_airflow.runtime import source as sources
 from adk_airflow.translator.plan import Plan, PlannedTask, path_of
 
 
@@ -31,35 +33,46 @@ class Built:
 @dataclass(frozen=True)
 class _Builder:
     plan: Plan
+    workflow: Any
     reference: str
+    app_name: str
     prefix: str
     start: Mapping[str, Any]
 
     def full(self, task_id: str) -> str:
         return self.prefix + task_id
 
-    def common(self, task: PlannedTask) -> dict[str, Any]:
-        """What every operator is given."""
-        given: dict[str, Any] = {
-            "task_id": task.task_id.rpartition(".")[2],
-            "workflow": self.reference,
-            "node": task.node,
-            "scope": list(task.scope),
-            "trigger_rule": task.trigger_rule,
-        }
-        if task.starts:
-            given |= {"starts": True, **self.start}
-        doc = "\n\n".join(text for text in (task.description, task.why and f"*{task.why}*") if text)
-        return {**given, "doc_md": doc or None}
-
-    def place(self, task: PlannedTask) -> dict[str, dict[str, str]]:
-        """Whom the task reads, and whom it skips, by node and full task id."""
-        names = task.nodes if task.kind == "region" else (task.node,)
-        exits = self.plan.ancestors(task.scope, names)
-        return {"exits": self.full_ids(exits), "skips": self.full_ids(self._skips(task.scope, names))}
-
     def full_ids(self, ids: Mapping[str, str]) -> dict[str, str]:
         return {name: self.full(task_id) for name, task_id in ids.items()}
+
+    def spec(self, task: PlannedTask) -> TaskSpec:
+        """What the task stands for."""
+        scope, kind = task.scope, task.kind
+        runs = task.nodes if kind == "region" else (task.node,)
+        nested = kind == "output"
+        inner = self.plan.exits_in((*scope, task.node) if nested else ())
+        in_graph = kind in ("node", "region", "items", "collect", "input", "output")
+        of_worker = [self.full(before.task_id) for before in task.upstream] if kind in ("item", "collect") else []
+        return TaskSpec(
+            workflow=self.reference,
+            app_name=self.app_name,
+            node=task.node,
+            kind=task.node_kind if kind in ("node", "item") else "",
+            scope=scope,
+            starts=task.starts,
+            nested=nested,
+            nodes=task.nodes if kind in ("output", "result") else tuple(runs),
+            output_tasks=self.full_ids(self.plan.ancestors(scope, tuple(runs))) if in_graph else {},
+            skips=self.full_ids(self._skips(scope, runs)) if in_graph else {},
+            first_tasks=tuple(map(self.full, self._first_tasks(runs))) if task.starts and task.upstream else (),
+            inner_tasks=self.full_ids(inner) if kind in ("output", "result") else {},
+            items_task=of_worker[0] if of_worker else "",
+            run_task=of_worker[1] if kind == "collect" else "",
+        )
+
+    def _first_tasks(self, names: Collection[str]) -> list[str]:
+        """The first tasks of the nodes before ``names`` that only START triggers."""
+        return [self.plan.entries[name] for name in self.plan.ancestors((), tuple(names)) if not self.plan.predecessors[name]]
 
     def _skips(self, scope: tuple[str, ...], names: Collection[str]) -> dict[str, str]:
         """The nodes whose only way in is from these; START's own are never skipped."""
@@ -75,35 +88,36 @@ class _Builder:
 
     def make(self, task: PlannedTask, made: Mapping[str, Any]) -> Any:
         """The operator of one planned task; ``made`` are those before it."""
-        common = self.common(task)
-        if task.kind == "item":
-            return self._make_mapped(task, made)
-        if task.kind == "result":
-            return AdkResultOperator(**common, terminals=task.nodes, exits=self.full_ids(self.plan.exits_in(())))
+        doc = "\n\n".join(text for text in (task.description, task.why and f"*{task.why}*") if text)
+        common: dict[str, Any] = {
+            "task_id": task.task_id.rpartition(".")[2],
+            "trigger_rule": task.trigger_rule,
+            "doc_md": doc or None,
+            **(self.start if task.starts else {}),
+        }
         if task.kind == "workflow":
-            common.pop("starts")
-            return AdkWorkflowOperator(**{**common, **task.arguments})
-        place = self.place(task)
+            operator = AdkWorkflowOperator(workflow=self.workflow, **{**common, **task.arguments})
+            operator.app_name = self.app_name
+            return operator
+        common["spec"] = self.spec(task)
+        if task.kind == "item":
+            return self._make_mapped(task, common, made)
         if task.kind == "node":
-            return AdkNodeOperator(**{**common, **place, "kind": task.node_kind, **task.arguments})
+            return AdkNodeOperator(**{**common, **task.arguments})
         if task.kind == "region":
-            return AdkRegionOperator(**{**common, **place, "region": task.nodes, **task.arguments})
+            return AdkRegionOperator(**{**common, **task.arguments})
         if task.kind == "items":
-            return AdkItemsOperator(**common, exits=place["exits"], batch_size=task.batch_size)
+            return AdkItemsOperator(**common, batch_size=task.batch_size)
         if task.kind == "collect":
-            items, run = (self.full(before.task_id) for before in task.upstream)
-            return AdkCollectOperator(**common, **place, items_task=items, run_task=run)
+            return AdkCollectOperator(**common)
         if task.kind == "input":
-            return AdkNestedInputOperator(**common, exits=place["exits"])
-        assert task.kind == "output", task.kind
-        inner_exits = self.full_ids(self.plan.exits_in((*task.scope, task.node)))
-        return AdkNestedOutputOperator(**common, **place, terminals=task.nodes, inner_exits=inner_exits)
+            return AdkNestedInputOperator(**common)
+        assert task.kind in ("output", "result"), task.kind
+        return AdkOutputOperator(**common)
 
-    def _make_mapped(self, task: PlannedTask, made: Mapping[str, Any]) -> Any:
-        items = task.upstream[0].task_id
+    def _make_mapped(self, task: PlannedTask, common: Mapping[str, Any], made: Mapping[str, Any]) -> Any:
         arguments = {
-            **self.common(task),
-            "items_task": self.full(items),
+            **common,
             "map_index_template": "{{ adk_label }}",
             "max_active_tis_per_dagrun": task.max_active,
             **task.arguments,
@@ -113,15 +127,16 @@ class _Builder:
             # Airflow itself checks a mapped task's arguments only when it runs.
             checked = DAG("checked", schedule=None, auto_register=False)
             AdkItemOperator(**arguments, dag=checked, task_group=checked.task_group)
-        return AdkItemOperator.partial(**arguments).expand(element=made[items].output)
+        return AdkItemOperator.partial(**arguments).expand(element=made[task.upstream[0].task_id].output)
 
 
-def build(plan: Plan, reference: str, *, prefix: str = "", start: Mapping[str, Any] | None = None) -> Built:
+def build(plan: Plan, workflow: Any, *, app_name: str, prefix: str = "", start: Mapping[str, Any] | None = None) -> Built:
     """Makes the tasks of ``plan``.
 
     Args:
         plan: What to make.
-        reference: Where a task finds the workflow (``runtime.source``).
+        workflow: What the user gave: ``package.module:attribute``, or an object.
+        app_name: Name of the ADK App where the user gave none; unique in Airflow.
         prefix: Full id of the open task group with a dot, or nothing.
         start: ``input`` and ``state`` for the tasks that START has an edge to.
 
@@ -129,7 +144,8 @@ def build(plan: Plan, reference: str, *, prefix: str = "", start: Mapping[str, A
         NodeOverrideError: Airflow refuses an argument that the user gave for a node.
     """
     check_names(plan)
-    builder = _Builder(plan, reference, prefix, start or {})
+    reference = workflow if isinstance(workflow, str) else sources.register(app_name, workflow)
+    builder = _Builder(plan, workflow, reference, app_name, prefix, start or {})
     tasks: dict[str, Any] = {}
     groups: dict[str, TaskGroup] = {}
     for task in plan.tasks:

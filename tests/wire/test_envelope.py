@@ -9,9 +9,11 @@ import pytest
 from google.genai import types
 
 from adk_airflow.errors import EnvelopeError
-from adk_airflow.operators.parallel import AdkItemOperator
+from adk_airflow.operators.spec import TaskSpec
+from adk_airflow.operators.worker import AdkItemOperator
 from adk_airflow.runtime.wire import lineage
 from adk_airflow.runtime.wire.envelope import Envelope, Firing
+from adk_airflow.runtime.wire.worker import ItemOutput, WorkerRun, WorkerRuns
 
 ENVELOPE = Envelope(
     task="classify",
@@ -24,7 +26,8 @@ ENVELOPE = Envelope(
     ),
     state=lineage.write({}, {"k": 1}, "start"),
     lost=(lineage.LostUpdate("k", "a", "b"),),
-    items=((0, 1, {"x": (1,)}),),
+    worker=WorkerRuns((WorkerRun(2, "a@1", True), WorkerRun(0)), 2),
+    outputs=(ItemOutput(0, 1, {"x": (1,)}),),
     error=("ValueError", "bad"),
 )
 
@@ -44,7 +47,7 @@ def test_an_envelope_that_is_cut_short_names_the_task_that_wrote_it() -> None:
 def test_an_envelope_of_another_version_is_refused() -> None:
     data = json.loads(ENVELOPE.dumps()) | {"adk_airflow": 99}
 
-    with pytest.raises(EnvelopeError, match=r"task 'classify' has version 99, this adk-airflow reads 1"):
+    with pytest.raises(EnvelopeError, match=r"task 'classify' has version 99, this adk-airflow reads 2"):
         Envelope.loads(json.dumps(data), task="classify")
 
 
@@ -73,8 +76,14 @@ def test_an_envelope_without_a_part_is_refused(missing: str) -> None:
         (("error",), "ValueError"),
         (("error",), ["ValueError"]),
         (("scopes",), {"inner": "ab"}),
-        (("batches",), "2"),
-        (("items",), {"a": 1}),
+        (("worker",), 2),
+        (("worker", 0), "2"),
+        (("worker", 1, 0), [1]),
+        (("worker", 1, 0, 0), -1),
+        (("worker", 1, 0, 2), "no"),
+        (("outputs",), {"a": 1}),
+        (("outputs", 0), [0, 1]),
+        (("outputs", 0, 1), True),
         (("task",), None),
     ],
 )
@@ -96,10 +105,13 @@ def test_an_envelope_that_is_nested_without_end_is_refused() -> None:
 
 def test_an_item_that_is_damaged_names_the_task_that_made_it_and_runs_nothing() -> None:
     value = {"$": "model", "c": "subprocess:Popen", "v": {"args": "touch /tmp/x"}}
-    for element in (None, {}, {"label": "1", "batch": "[0, [[0,"}, {"label": "1", "batch": json.dumps([0, [[0, value]]])}):
-        run = AdkItemOperator(task_id="run", workflow="m:w", node="each", items_task="each.items", element=element)
+    batches = ("[0, true, [[0,", "3", "[0, true]", "[-1, true, []]", "[0, 1, []]", '[0, true, [["a", 1]]]', "[" * 100_000)
+    damaged = [{"label": "1", "batch": batch} for batch in (*batches, json.dumps([0, True, [[0, value]]]), None)]
+    for element in (None, {}, "x", *damaged):
+        spec = TaskSpec(workflow="m:w", app_name="", node="each", items_task="each.items")
+        run = AdkItemOperator(task_id="run", spec=spec, element=element)
         with pytest.raises(EnvelopeError, match=r"node 'each': what task 'each.items' gave.*Clear task 'each.items'"):
-            run._read_element({})
+            run.read_batch({})
 
 
 def test_an_envelope_with_a_class_that_is_not_allowed_is_refused() -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from google.adk.workflow import Workflow
 
     from adk_airflow.runtime.adk.runner import Run
-    from adk_airflow.runtime.inbox import Start
+    from adk_airflow.runtime.start import Start
 
 
 def validated(agent: BaseAgent, start: Start) -> Start:

@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from adk_airflow.errors import EnvelopeError
+from adk_airflow.errors import EnvelopeError, ValueNotTransferableError
 from adk_airflow.runtime.wire import codec, lineage
+from adk_airflow.runtime.wire.worker import ItemOutput, WorkerRuns
 
 XCOM_KEY = "adk"
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,8 @@ class Firing:
     def to_json(self) -> dict[str, Any]:
         return {
             "node": self.node,
-            "output": codec.encode(self.output),
-            "route": codec.encode(self.route),
+            "output": _encoded(self.output, "its output"),
+            "route": _encoded(self.route, "its route"),
             "branch": self.branch,
             "next": list(self.next),
             "waiting": self.waiting,
@@ -72,8 +73,8 @@ class Envelope:
         firings: The node's runs, in order.
         state: The session state after them.
         lost: State updates that were lost in merges so far.
-        items: For a parallel worker's tasks: what ``parallel`` needs, else empty.
-        batches: For the ``items`` task of a parallel worker: how many mapped tasks there are.
+        worker: For the ``items`` task of a parallel worker: its runs.
+        outputs: For a mapped task of a parallel worker: the outputs of its items.
         scopes: For each nested workflow on the way here (``outer/inner``): ADK's branch for it, and whether it is a sub-branch.
         error: ``(type, message)`` of what the node failed with; the state up to then is kept, as ADK keeps it.
     """
@@ -85,13 +86,17 @@ class Envelope:
     firings: tuple[Firing, ...] = ()
     state: lineage.State = field(default_factory=dict)
     lost: tuple[lineage.LostUpdate, ...] = ()
-    items: tuple[Any, ...] = ()
-    batches: int = 0
+    worker: WorkerRuns | None = None
+    outputs: tuple[ItemOutput, ...] = ()
     scopes: Mapping[str, tuple[str | None, bool]] = field(default_factory=dict)
     error: tuple[str, str] | None = None
 
     def dumps(self) -> str:
-        """The envelope as JSON text."""
+        """The envelope as JSON text. Each value is encoded here and nowhere else.
+
+        Raises:
+            ValueNotTransferableError: An output or a route has no JSON form; the message says which.
+        """
         return codec.dumps(
             {
                 "adk_airflow": VERSION,
@@ -102,8 +107,8 @@ class Envelope:
                 "firings": [firing.to_json() for firing in self.firings],
                 "state": {key: entry.to_json() for key, entry in self.state.items()},
                 "lost": [[item.key, item.kept, item.lost] for item in self.lost],
-                "items": codec.encode(list(self.items)),
-                "batches": self.batches,
+                "worker": None if self.worker is None else self.worker.to_json(),
+                "outputs": [item.to_json(lambda value: _encoded(value, "its output")) for item in self.outputs],
                 "scopes": {path: list(scope) for path, scope in self.scopes.items()},
                 "error": None if self.error is None else list(self.error),
             }
@@ -141,14 +146,14 @@ class Envelope:
                 firings=tuple(Firing.from_json(item) for item in _typed(data, "firings", list)),
                 state={key: lineage.Entry.from_json(item) for key, item in _typed(data, "state", dict).items()},
                 lost=tuple(lineage.LostUpdate(*_texts(item)) for item in _typed(data, "lost", list)),
-                items=tuple(codec.decode(_typed(data, "items", list))),
-                batches=_typed(data, "batches", int),
+                worker=None if data["worker"] is None else WorkerRuns.from_json(data["worker"]),
+                outputs=tuple(ItemOutput.from_json(item) for item in _typed(data, "outputs", list)),
                 scopes={path: _scope(scope) for path, scope in _typed(data, "scopes", dict).items()},
                 error=None if data["error"] is None else _pair(_texts(data["error"])),
             )
         except EnvelopeError as error:
             raise EnvelopeError(f"XCom {XCOM_KEY!r} of task {task!r}: {error}. {advice}") from error
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise EnvelopeError(
                 f"XCom {XCOM_KEY!r} of task {task!r} is incomplete ({type(error).__name__}: {error}). {advice}"
             ) from error
@@ -167,6 +172,13 @@ class Envelope:
             if not firing.waiting:
                 has, output = firing.output is not None, firing.output
         return has, output
+
+
+def _encoded(value: Any, what: str) -> Any:
+    try:
+        return codec.encode(value)
+    except ValueNotTransferableError as error:
+        raise ValueNotTransferableError(f"{what} cannot travel to another task: {error}") from None
 
 
 def _typed(data: Any, key: str, *types: type) -> Any:

@@ -1,0 +1,321 @@
+"""The life of a task, the same for all operators: load, receive, run, send, skip.
+
+An operator is a ``Step``: it says which part of ADK runs. ``live`` does the rest, in this order:
+
+1. **load**: import the workflow (or the agent, the tool), and google-adk with it.
+2. **receive**: read what reached this task (``inbox``): the run's input, or the envelopes of the tasks before.
+3. **run**: let ADK run it, on the one event loop of the task.
+4. **send**: leave the envelope in XCom (``outbox``), also when the run failed; then raise what it failed with.
+5. **skip**: have Airflow skip what only this task could have triggered and did not; return the plain output.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from airflow.sdk.exceptions import AirflowException
+
+from adk_airflow.errors import HumanInputNotSupportedError
+from adk_airflow.runtime.outbox import Outbox
+from adk_airflow.runtime.wire import json_form
+from adk_airflow.runtime.wire.envelope import XCOM_KEY, Envelope
+from adk_airflow.runtime.wire.triggers import Parent, Trigger
+
+if TYPE_CHECKING:
+    from adk_airflow.runtime.adk.runner import Run, RunResult
+    from adk_airflow.runtime.inbox import Inbox
+    from adk_airflow.runtime.services.models import ModelConnections
+    from adk_airflow.runtime.source import Source
+
+
+class TaskCancelled(AirflowException):
+    """A person marked the task, or its worker is being stopped."""
+
+
+class Step(Protocol):
+    """What an operator says: which part of ADK its task runs."""
+
+    llm_conn_id: str | dict[str, str] | None
+
+    @property
+    def log(self) -> Any:
+        """Airflow's log of the task."""
+
+    def load(self) -> Source:
+        """Imports what the task runs; of a nested workflow the node's own."""
+
+    def name_of(self, source: Source) -> str:
+        """The name of the node, the agent or the tool."""
+
+    def where(self, source: Source) -> str:
+        """How errors and log lines name it."""
+
+    def receive(self, task: Task) -> Inbox:
+        """Reads what reached this task. Raises AirflowSkipException when nothing did."""
+
+    def run(self, task: Task) -> RunResult:
+        """Lets ADK run it. An exception counts like one that ADK reports in the result."""
+
+    def plain_output(self, task: Task, envelope: Envelope) -> Any:
+        """What people and other tasks see as this task's ``return_value``; None for no output."""
+
+    def skip_untriggered(self, task: Task, envelope: Envelope, output: Any) -> None:
+        """Has Airflow skip what this task alone could have triggered and did not."""
+
+
+def live(step: Step, context: Mapping[str, Any], running: Callable[[Task | None], None]) -> Any:
+    """Runs a task from load to skip and returns its plain output.
+
+    Args:
+        step: The operator.
+        context: The task's context.
+        running: Told the task as long as it can be cancelled.
+
+    Raises:
+        Exception: What the node itself failed with.
+        EnvelopeError: What a task before left cannot be used.
+        ValueNotTransferableError: An output or a state value has no JSON form.
+        HumanInputNotSupportedError: The node waits for a person.
+        AirflowSkipException: Nothing reached the node.
+    """
+    task = Task(step, context, step.load())
+    running(task)
+    try:
+        with task.loop:
+            task.inbox = step.receive(task)
+            result = task.run()
+    finally:
+        running(None)
+    envelope = task.send(result)
+    output = step.plain_output(task, envelope)
+    step.skip_untriggered(task, envelope, output)
+    return output
+
+
+class Task:
+    """One try of a task.
+
+    Attributes:
+        step: The operator.
+        context: Airflow's context.
+        source: What runs, and the App it runs in.
+        inbox: What was received.
+        outbox: What the step adds to the envelope.
+        session_id: An ADK session that outlives the run. Empty: one of the run's own, named like it.
+    """
+
+    inbox: Inbox
+
+    def __init__(self, step: Step, context: Mapping[str, Any], source: Source) -> None:
+        self.step = step
+        self.context = context
+        self.source = source
+        self.outbox = Outbox()
+        self.session_id = ""
+        self.loop = asyncio.Runner()
+        self._work: asyncio.Future[RunResult] | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the node, the agent or the tool."""
+        return self.step.name_of(self.source)
+
+    @property
+    def where(self) -> str:
+        """How errors and log lines name what runs in this task."""
+        return self.step.where(self.source)
+
+    @property
+    def writer(self) -> str:
+        """The task, unique in the run: its id, with the index of a mapped one."""
+        ti = self.context["ti"]
+        return str(ti.task_id) if ti.map_index < 0 else f"{ti.task_id}[{ti.map_index}]"
+
+    # -- run ---------------------------------------------------------------------------------------------
+
+    def run(self) -> RunResult:
+        """What came of the step's run."""
+        from adk_airflow.runtime.adk.runner import RunResult
+
+        values = self.inbox.values
+        if self.inbox.error is not None:
+            return RunResult(state=values, error=self.inbox.error)
+        try:
+            return self.step.run(self)
+        except TaskCancelled:
+            raise
+        except Exception as error:
+            return RunResult(state=values, error=error)
+
+    def adk_run(self, inbox: Inbox | None = None) -> Run:
+        """The ADK side of this Airflow run.
+
+        Args:
+            inbox: What was received. None: the task's.
+
+        Raises:
+            ServiceConfigurationError: A service that the settings name is not there.
+            ModelConnectionError: There is no connection that the task names, or no installed provider knows its type.
+        """
+        from adk_airflow.runtime.adk.runner import Run
+        from adk_airflow.runtime.services import settings
+
+        inbox = inbox or self.inbox
+        run_id, writer = str(self.context["run_id"]), self.writer
+        sessions = None
+        if self.session_id:
+            writer = f"{run_id}.{writer}"
+            sessions = settings.durable_session_service(self.session_id, self.where)
+        source = self.source
+        scope = [workflow.name for workflow in source.parents[1:]] + [source.workflow.name]
+        triggers = [inbox.scopes["/".join(scope[: at + 1])] for at in range(len(source.parents))]
+        return Run(
+            app=source.app,
+            parents=tuple(
+                Parent(workflow, Trigger(None, branch, sub_branch))
+                for workflow, (branch, sub_branch) in zip(source.parents, triggers, strict=True)
+            ),
+            workflow=source.workflow,
+            session_id=self.session_id or run_id,
+            message=inbox.message,
+            state=inbox.values,
+            artifact_service=settings.default_artifact_service(),
+            memory_service=settings.default_memory_service(writer),
+            session_service=sessions,
+            remember=settings.remember_runs(),
+            on_event=self._log_event,
+            models=self._models(),
+        )
+
+    def _models(self) -> ModelConnections | None:
+        """The connections that this task's agents get their models from, read before the event loop runs; None for none."""
+        from airflow.sdk import conf
+
+        conn_ids = self.step.llm_conn_id or conf.get("adk_airflow", "llm_conn_id", fallback="")
+        if isinstance(conn_ids, str):
+            conn_ids = {"": conn_ids} if conn_ids else {}
+        if not conn_ids:
+            return None
+        from adk_airflow.runtime.services.models import read_connections
+
+        return read_connections(conn_ids, where=self.where)
+
+    def _log_event(self, event: Any) -> None:
+        for part in (event.content.parts or []) if event.content else []:
+            if part.text:
+                self.step.log.info("%s says: %s", event.author, part.text)
+
+    def wait_for(self, work: Awaitable[RunResult]) -> RunResult:
+        """Runs ADK's part to its end on the task's event loop, or until Airflow cancels the task.
+
+        Raises:
+            TaskCancelled: It was marked in the UI, or its worker is being stopped.
+        """
+
+        async def run() -> RunResult:
+            self._work = asyncio.ensure_future(work)
+            return await self._work
+
+        try:
+            return self.loop.run(run())
+        except asyncio.CancelledError:
+            raise TaskCancelled(f"{self.where} was cancelled while it ran") from None
+        finally:
+            begun, self._work = self._work, None
+            if begun is not None and not begun.done():  # Airflow's timeout came between
+                begun.cancel()
+                self.loop.get_loop().run_until_complete(asyncio.wait([begun]))
+
+    def cancel(self) -> None:
+        """Cancels what runs in ADK, at once; Airflow, which calls this in a signal handler, ends what resists seconds later."""
+        if self._work is not None:
+            loop = self._work.get_loop()
+            loop.call_soon_threadsafe(self._work.cancel)
+            if asyncio.current_task(loop) is not None:
+                raise asyncio.CancelledError  # the loop does not wait but executes a body, which may block for long
+
+    def watch(self, run: Run, work: Callable[[Run], Awaitable[RunResult]], *, around: Sequence[str] = ()) -> RunResult:
+        """``wait_for`` of a run of several nodes: each of their runs is logged and recorded as it ends.
+
+        Args:
+            run: The Airflow run.
+            work: Runs the nodes.
+            around: The nodes below the workflow that go on in other tasks.
+        """
+        from adk_airflow.runtime.record.node_runs import NodeRunWatch
+        from adk_airflow.runtime.record.run_record import RunRecord
+
+        record = RunRecord(self.context["ti"], self.step.log)
+
+        def report(node_run: Any) -> None:
+            # What is around these nodes and goes on in other tasks only seems to end here.
+            if node_run.path.count("/") > len(run.parents) + len(around):
+                record.add(node_run)
+
+        watch = NodeRunWatch(run.session_id, report)
+
+        def on_event(event: Any) -> None:
+            watch.on_event(event)
+            self._log_event(event)
+
+        watch.start()
+        try:
+            return self.wait_for(work(replace(run, on_event=on_event)))
+        finally:
+            watch.finish()
+            record.push()
+
+    # -- send --------------------------------------------------------------------------------------------
+
+    def send(self, result: RunResult) -> Envelope:
+        """Leaves the envelope in XCom, also when the node failed, and raises what it failed with.
+
+        Raises:
+            ValueNotTransferableError: An output or a state value has no JSON form.
+            HumanInputNotSupportedError: The node waits for a person.
+            Exception: Whatever the node itself failed with.
+        """
+        log, inbox = self.step.log, self.inbox
+        workflow = self.source.workflow.name
+        for item in inbox.lost:
+            log.warning(
+                "Workflow %r: state key %r was written by %s and %s side by side; the value of %s stays.",
+                workflow, item.key, item.lost, item.kept, item.kept,
+            )  # fmt: skip
+        if result.interrupts and result.error is None:
+            result.error = HumanInputNotSupportedError(
+                f"{self.where} asks a person for an answer"
+                f" (interrupt {', '.join(result.interrupts)}), which an Airflow task cannot wait for yet."
+                " Give the answer by params, or run it with ADK."
+            )
+        envelope, text = self.outbox.pack(
+            inbox, result, writer=self.writer, workflow=workflow, node=self.name, where=self.where
+        )
+        self.context["ti"].xcom_push(key=XCOM_KEY, value=text)
+        if result.error is not None:
+            subject = self.where
+            log.error(
+                "%s failed (%s): %s", subject[:1].upper() + subject[1:], result.error_path or self.name, _one_line(result.error)
+            )
+            raise result.error
+        return envelope
+
+
+def last_plain_output(envelope: Envelope, node: str) -> Any:
+    """The last output of a node in the form that any task reads; None for no output."""
+    has, output = envelope.last_output(node)
+    return json_form.for_xcom(output) if has else None
+
+
+def materialized(value: Any) -> Any:
+    """What a mapped task gave comes as a lazy sequence; here all of it is needed."""
+    lazy = isinstance(value, Sequence) and not isinstance(value, (str, bytes, list, tuple))
+    return list(value) if lazy else value
+
+
+def _one_line(error: BaseException) -> str:
+    words = str(error).strip()
+    return f"{type(error).__name__}: {words.splitlines()[0] if words else ''}"
