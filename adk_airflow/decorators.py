@@ -41,6 +41,7 @@ def adk_agent(
         multiple_outputs: Also push each key of an answer that is a dict as an XCom of its own.
         **kwargs: Every other argument of ``AdkAgentOperator``.
     """
+    _refuse("adk_agent", kwargs, "prompt", "input")
     return task_decorator_factory(
         python_callable=python_callable,
         multiple_outputs=multiple_outputs,
@@ -69,6 +70,7 @@ def adk_tool(
         multiple_outputs: Also push each key of a result that is a dict as an XCom of its own.
         **kwargs: Every other argument of ``AdkToolOperator``.
     """
+    _refuse("adk_tool", kwargs, "arguments", "input")
     return task_decorator_factory(
         python_callable=python_callable,
         multiple_outputs=multiple_outputs,
@@ -78,6 +80,17 @@ def adk_tool(
         tool_name=tool_name,
         **kwargs,
     )
+
+
+def _refuse(decorator: str, given: Mapping[str, Any], *names: str) -> None:
+    """Refuses what the function returns anyway.
+
+    Raises:
+        TypeError: It was given.
+    """
+    for name in names:
+        if name in given:
+            raise TypeError(f"@task.{decorator} takes no {name}: what the function returns is used")
 
 
 class _Decorated(DecoratedOperator):
