@@ -10,7 +10,7 @@ from airflow.sdk import BaseOperator
 KEPT_ARGUMENTS = ("_BaseOperator__init_kwargs",)
 
 
-class Given:
+class ObjectArgument:
     """An agent, tool or toolset that a DAG file made itself.
 
     Airflow copies an operator's arguments and writes those of mapped tasks into its database as text. This one is copied as
@@ -28,18 +28,18 @@ class Given:
         name = getattr(self.value, "name", None) or getattr(self.value, "__name__", None)
         return f"<{type(self.value).__name__} {name}>" if isinstance(name, str) else f"<{type(self.value).__name__}>"
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Given:
+    def __deepcopy__(self, memo: dict[int, Any]) -> ObjectArgument:
         return self
 
 
 def hide(value: Any) -> Any:
-    """A reference or nothing as it is, an object as ``Given``."""
-    return value if value is None or isinstance(value, (str, Given)) else Given(value)
+    """A reference or nothing as it is, an object as ``ObjectArgument``."""
+    return value if value is None or isinstance(value, (str, ObjectArgument)) else ObjectArgument(value)
 
 
 def shown(value: Any) -> Any:
     """What ``hide`` hid."""
-    return value.value if isinstance(value, Given) else value
+    return value.value if isinstance(value, ObjectArgument) else value
 
 
 class HidingPartial:
