@@ -10,15 +10,13 @@ import sys
 import time
 import traceback
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from adk_airflow.errors import AdkAirflowError
 
 if TYPE_CHECKING:
-    from google.adk.events.event import Event
-
     from adk_airflow.runtime.adk.runner import RunResult
     from adk_airflow.runtime.record.node_runs import NodeRun
     from adk_airflow.runtime.source import Source
@@ -27,11 +25,6 @@ if TYPE_CHECKING:
 Nodes = Mapping[str, Mapping[str, Any]]
 
 _SHOWN = 100
-_ASKS = {
-    "adk_request_input": "asks a person for input",
-    "adk_request_confirmation": "asks a person to confirm a tool call",
-    "adk_request_credential": "asks for credentials",
-}
 
 
 def plan(workflow: str, *, mode: str, nodes: Nodes, as_json: bool) -> int:
@@ -120,17 +113,17 @@ def run(workflow: str, *, input: str, state: Mapping[str, Any], as_json: bool) -
     started = time.monotonic()
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
         try:
-            result, asked = asyncio.run(_run(source, input, state, report))
+            result = asyncio.run(_run(source, input, state, report))
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # what ADK lets pass, such as a node that calls sys.exit()
-            result, asked = RunResult(error=error), []
+            result = RunResult(error=error)
     seconds = time.monotonic() - started
     name = source.workflow.name
     if result.error is not None:
         status, problem = "failed", _failure(name, result)
-    elif result.interrupts:
-        status, problem = "paused", _pause(name, result.interrupts, asked)
+    elif result.questions:
+        status, problem = "paused", _pause(name, result)
     else:
         status, problem = "ok", ""
     output = result.firings[-1].output if result.firings and not problem else None
@@ -177,8 +170,8 @@ def _fail(message: str) -> int:
 # -- running -------------------------------------------------------------------------------------------------
 
 
-async def _run(source: Source, input: str, state: Mapping[str, Any], report: Any) -> tuple[RunResult, list[Event]]:
-    """Runs the workflow; also returns the events in which a node asks a person."""
+async def _run(source: Source, input: str, state: Mapping[str, Any], report: Any) -> RunResult:
+    """Runs the workflow."""
     from google.adk.artifacts.in_memory_artifact_service import InMemoryArtifactService
 
     from adk_airflow.runtime.adk import engine
@@ -188,13 +181,6 @@ async def _run(source: Source, input: str, state: Mapping[str, Any], report: Any
 
     session_id = uuid.uuid4().hex
     watch = NodeRunWatch(session_id, report)
-    asked: list[Event] = []
-
-    def on_event(event: Event) -> None:
-        watch.on_event(event)
-        if event.long_running_tool_ids:
-            asked.append(event)
-
     watch.start()
     result = await engine.run_workflow(
         Run(
@@ -204,11 +190,11 @@ async def _run(source: Source, input: str, state: Mapping[str, Any], report: Any
             message=message_of(input),
             state=dict(state),
             artifact_service=InMemoryArtifactService(),
-            on_event=on_event,
+            on_event=watch.on_event,
         )
     )
     watch.finish()
-    return result, asked
+    return result
 
 
 def _has_no_traceback(record: logging.LogRecord) -> bool:
@@ -235,19 +221,10 @@ def _failure(name: str, result: RunResult) -> str:
     return f"workflow {name!r}, {at} failed with {type(error).__name__}: {error}{where}"
 
 
-def _pause(name: str, interrupts: list[str], asked: list[Event]) -> str:
-    """Who asks what. The arguments of a request for credentials are secret."""
-    questions = list(_questions(interrupts, asked)) or ["a node asks a person"]
-    return f"workflow {name!r} is paused: {'; '.join(questions)}. Nobody can answer here, so the run ends."
-
-
-def _questions(interrupts: list[str], asked: list[Event]) -> Iterator[str]:
-    for event in asked:
-        for call in event.get_function_calls():
-            if call.id in interrupts and call.id in (event.long_running_tool_ids or ()):
-                message = (call.args or {}).get("message") if call.name == "adk_request_input" else None
-                asks = _ASKS.get(call.name or "", f"waits for {call.name}")
-                yield f"node {event.node_info.path} {asks}" + (f": {message!r}" if message else "")
+def _pause(name: str, result: RunResult) -> str:
+    """Who asks what."""
+    questions = "; ".join(map(str, result.questions))
+    return f"workflow {name!r} is paused: {questions}. Nobody can answer here, so the run ends."
 
 
 def _rest(result: RunResult, runs: list[NodeRun]) -> dict[str, Any]:

@@ -874,4 +874,4 @@ def test_a_node_that_asks_a_person_fails_with_what_to_do() -> None:
 
     assert run.error is not None
     assert run.error[0] == "HumanInputNotSupportedError"
-    assert "workflow 'wf', node 'ask' asks a person" in run.error[1]
+    assert "node wf@1/ask@1 asks a person for input: 'well?'" in run.error[1]

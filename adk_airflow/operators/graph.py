@@ -179,11 +179,11 @@ class AdkRegionOperator(AdkGraphOperator):
             task.adk_run(),
             lambda run: engine.run_part(run, self.spec.nodes, arrivals, max_iterations=self.max_iterations),
         )
-        if result.handed_on:
+        if result.triggered_early:
             self.log.warning(
                 "%s triggered %s and ran on. ADK would run them side by side: here what comes after it starts now, and it saw"
                 " nothing of what they write to state (mode='embedded' runs all in one task, as ADK does).",
-                task.where, ", ".join(sorted(result.handed_on)),
+                task.where, ", ".join(sorted(result.triggered_early)),
             )  # fmt: skip
         return result
 

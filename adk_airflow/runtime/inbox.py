@@ -164,7 +164,7 @@ def _arrivals(
 ) -> list[Arrival]:
     from adk_airflow.runtime.adk import graph
 
-    joins = {name for name in names if graph.find_node(workflow, name)._requires_all_predecessors}
+    joins = {name for name in names if graph.waits_for_all(graph.find_node(workflow, name))}
     paired = {name for name in joins if _comes_from_several_tasks(workflow, name, names, output_tasks)}
     found: list[Arrival] = []
     if start is not None:

@@ -285,10 +285,9 @@ class Task:
                 "Workflow %r: state key %r was written by %s and %s side by side; the value of %s stays.",
                 workflow, item.key, item.lost, item.kept, item.kept,
             )  # fmt: skip
-        if result.interrupts and result.error is None:
+        if result.questions and result.error is None:
             result.error = HumanInputNotSupportedError(
-                f"{self.where} asks a person for an answer"
-                f" (interrupt {', '.join(result.interrupts)}), which an Airflow task cannot wait for yet."
+                f"{self.where}: {'; '.join(map(str, result.questions))}, which an Airflow task cannot wait for yet."
                 " Give the answer by params, or run it with ADK."
             )
         envelope, text = self.outbox.pack(

@@ -350,10 +350,22 @@ def wipe() -> str:
 @pytest.mark.parametrize(
     ("agent", "answers", "what"),
     [
-        (named("desk", tools=[LongRunningFunctionTool(ticket)]), call("ticket"), "ticket"),
-        (named("desk", tools=[FunctionTool(wipe, require_confirmation=True)]), call("wipe"), "adk_request_confirmation"),
-        (named("desk", mode="task"), "which city?", "desk"),
-        (named("desk", sub_agents=[named("scout", mode="task")]), call("scout", {"request": "find"}), "scout"),
+        (
+            named("desk", tools=[LongRunningFunctionTool(ticket)]),
+            call("ticket"),
+            "node desk@1 waits for the answer of the long-running tool 'ticket'",
+        ),
+        (
+            named("desk", tools=[FunctionTool(wipe, require_confirmation=True)]),
+            call("wipe"),
+            "node desk@1 asks a person to confirm a tool call: 'wipe: ",
+        ),
+        (named("desk", mode="task"), "which city?", "node desk@1 is an agent in task mode that asks a person: 'which city?'"),
+        (
+            named("desk", sub_agents=[named("scout", mode="task")]),
+            call("scout", {"request": "find"}),
+            "is an agent in task mode that asks a person: 'which city?'",
+        ),
     ],
     ids=["long-running tool", "confirmation", "task that asks", "delegated task that asks"],
 )
@@ -363,7 +375,8 @@ def test_a_question_to_a_person_is_a_clear_error(gemini: Start, ask: Ask, agent:
 
     assert run.error is not None
     assert run.error[0] == "HumanInputNotSupportedError"
-    assert f"agent 'desk' asks a person for an answer (interrupt {what})" in run.error[1]
+    assert run.error[1].startswith("agent 'desk': node desk@1")
+    assert what in run.error[1]
 
 
 def test_a_long_running_tool_that_answers_at_once_is_no_question(gemini: Start, ask: Ask) -> None:

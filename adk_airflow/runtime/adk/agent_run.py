@@ -58,31 +58,15 @@ async def run_agent(run: Run, agent: BaseAgent) -> RunResult:
         if run.on_event is not None:
             run.on_event(event)
 
-    await drive(replace(run, on_event=on_event), agent, result)
+    questions = await drive(replace(run, on_event=on_event), agent, result)
     if result.error is None:
-        result.interrupts = _unanswered(agent, events)
-    if result.error is None and not result.interrupts:
+        result.questions = questions.without_response()
+    if result.error is None and not result.questions:
         try:
             result.firings = [Firing(agent.name, _answer(agent, events))]
         except (AgentAnswerError, ValidationError) as error:
             result.error = error
     return result
-
-
-def _unanswered(agent: BaseAgent, events: Sequence[Event]) -> list[str]:
-    """The calls that wait for a person: confirmations, credentials, long-running tools, a task that asks."""
-    waiting: dict[str | None, str] = {}
-    for event in events:
-        waiting.update({call.id: str(call.name) for call in event.get_function_calls()})
-        for response in event.get_function_responses():
-            waiting.pop(response.id, None)
-    if not waiting and _is_task(agent) and not any(event.output is not None for event in events):
-        return [agent.name]
-    return list(waiting.values())
-
-
-def _is_task(agent: BaseAgent) -> bool:
-    return isinstance(agent, LlmAgent) and agent.mode == "task"
 
 
 def _answer(agent: BaseAgent, events: Sequence[Event]) -> Any:

@@ -50,15 +50,33 @@ def without_wrapper(error: Exception) -> Exception:
     return error
 
 
-def task_agents(root: Any) -> set[str]:
-    """The names of the nodes below ``root`` that are agents in task mode, nested workflows included."""
-    graph = getattr(root, "graph", None)
-    found: set[str] = set()
-    for node in graph.nodes if graph is not None else ():
+def waits_for_all(node: BaseNode) -> bool:
+    """Whether the node is a join: it runs when all its predecessors have."""
+    return bool(node._requires_all_predecessors)
+
+
+def static_node(root: BaseNode, path: str) -> tuple[str, BaseNode]:
+    """The node of the graph that a node run belongs to: its own, or the one that made it at run time.
+
+    Args:
+        root: The outermost workflow, or an agent.
+        path: ADK's path of the run, such as ``wf@1/inner@1/ask@2``.
+
+    Returns:
+        The path of that node's run, which is ``path`` or a beginning of it, and the node.
+    """
+    segments = path.split("/")
+    found, node = segments[:1], root
+    for segment in segments[1:]:
+        name = segment.rpartition("@")[0]
         worker = parallel_worker_of(node)
-        inner = node if worker is None else worker._node
-        found |= {node.name} if getattr(inner, "mode", None) == "task" else task_agents(inner)
-    return found
+        graph = getattr(node, "graph", None)
+        inside = [worker._node] if worker is not None else graph.nodes if graph is not None else []
+        inner = next((child for child in inside if child.name == name), None)
+        if inner is None:
+            break
+        found, node = [*found, segment], inner
+    return "/".join(found), node
 
 
 def worker_items(node: BaseNode, node_input: Any) -> list[Any]:

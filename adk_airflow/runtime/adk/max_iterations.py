@@ -8,7 +8,7 @@ from typing import Any
 from adk_airflow.errors import LoopLimitError
 
 
-class RunLimit:
+class IterationLimit:
     """How often nodes of a workflow have run since it began, and how often they may.
 
     Args:

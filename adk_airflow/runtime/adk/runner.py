@@ -13,9 +13,8 @@ from google.adk.runners import Runner
 from google.adk.sessions.in_memory_session_service import InMemorySessionService
 from google.adk.workflow import BaseNode
 
-from adk_airflow.errors import ValueNotTransferableError
-from adk_airflow.runtime.adk.graph import task_agents, without_wrapper
-from adk_airflow.runtime.wire import codec
+from adk_airflow.runtime.adk.graph import without_wrapper
+from adk_airflow.runtime.adk.questions import Question, Questions
 from adk_airflow.runtime.wire.envelope import Firing
 
 if TYPE_CHECKING:
@@ -35,16 +34,18 @@ USER_ID = "airflow"
 
 @dataclass
 class RunResult:
-    """What came out of a host run.
+    """What came of a run in ADK.
 
     Attributes:
-        firings: The runs that finished, in order.
+        firings: The runs of nodes that finished, in order.
         outputs: For items: their outputs, in the order given.
         state: The whole session state afterwards, ``temp:`` keys included.
-        written: The keys that were set.
-        error: The exception that the node failed with, as ADK reports it, or None.
+        written: The keys that ADK was told to set.
+        error: The exception that a node failed with, as ADK reports it, or None.
         error_path: ADK's path of the node that failed, such as ``wf@1/node@1``.
-        handed_on: The nodes outside of the part that were triggered before the last of its nodes had run.
+        interrupt_ids: The interrupts that ADK's engine stopped for.
+        questions: What a person is asked, with what ADK itself has no interrupt for.
+        triggered_early: The nodes outside of the part that were triggered before the last of its nodes had run.
     """
 
     firings: list[Firing] = field(default_factory=list)
@@ -53,13 +54,14 @@ class RunResult:
     written: set[str] = field(default_factory=set)
     error: BaseException | None = None
     error_path: str = ""
-    interrupts: list[str] = field(default_factory=list)
-    handed_on: set[str] = field(default_factory=set)
+    interrupt_ids: set[str] = field(default_factory=set)
+    questions: list[Question] = field(default_factory=list)
+    triggered_early: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
 class Run:
-    """The Airflow run that a host works for.
+    """The Airflow run that something is run for.
 
     Attributes:
         app: The ADK App: its name, plugins and configs.
@@ -90,7 +92,7 @@ class Run:
     models: ModelConnections | None = None
 
 
-async def drive(run: Run, root: BaseNode, result: RunResult, *, part: bool = False) -> None:
+async def drive(run: Run, root: BaseNode, result: RunResult, *, part: bool = False) -> Questions:
     """Runs ``root`` under a normal ADK Runner and notes what it wrote and how it ended.
 
     Args:
@@ -99,6 +101,9 @@ async def drive(run: Run, root: BaseNode, result: RunResult, *, part: bool = Fal
         result: Where it is noted.
         part: The workflow goes on in other tasks, with all that a node finds in ``ctx.session.state``; else the state is what
             ADK's session service keeps.
+
+    Returns:
+        What was heard of questions.
     """
     models = run.models
     sessions = run.session_service or InMemorySessionService()  # type: ignore[no-untyped-call, unused-ignore]
@@ -110,15 +115,16 @@ async def drive(run: Run, root: BaseNode, result: RunResult, *, part: bool = Fal
     if run.session_service is None or await stored() is None:
         await sessions.create_session(app_name=run.app.name, user_id=USER_ID, session_id=run.session_id, state=given)
         given = {}
+    questions = Questions(run.parents[0].workflow if run.parents else run.workflow)
+    plugins = [questions, *([models] if models else []), *run.app.plugins]
     runner = Runner(
-        app=run.app.model_copy(update={"root_agent": root, "plugins": [*([models] if models else []), *run.app.plugins]}),
+        app=run.app.model_copy(update={"root_agent": root, "plugins": plugins}),
         session_service=sessions,
         artifact_service=run.artifact_service,
         memory_service=run.memory_service,
     )
-    before = {key: _fingerprint(value) for key, value in run.state.items()}
     try:
-        await _consume(runner, run, given, result)
+        await _consume(runner, run, given, result, questions)
         session = await stored()
         if session is not None and (result.error is not None or not part):
             # ADK keeps what an event carried; what a cancelled branch set after its last event is gone.
@@ -134,13 +140,12 @@ async def drive(run: Run, root: BaseNode, result: RunResult, *, part: bool = Fal
             await close()
     result.state = dict(result.state)
     result.written &= result.state.keys()
-    result.written |= {k for k, value in result.state.items() if before.get(k) != _fingerprint(value)}
+    result.questions = questions.unanswered(sorted(result.interrupt_ids))
+    return questions
 
 
-async def _consume(runner: Runner, run: Run, state_delta: dict[str, Any], result: RunResult) -> None:
+async def _consume(runner: Runner, run: Run, state_delta: dict[str, Any], result: RunResult, questions: Questions) -> None:
     """Lets the runner work until it ends, and notes what it wrote and what it failed with."""
-    agents = task_agents(run.workflow)
-    asking: dict[str, str] = {}
     try:
         events = runner.run_async(
             user_id=USER_ID, session_id=run.session_id, new_message=run.message, state_delta=state_delta or None
@@ -149,21 +154,8 @@ async def _consume(runner: Runner, run: Run, state_delta: dict[str, Any], result
             async for event in stream:
                 if event.actions:
                     result.written.update(event.actions.state_delta)
-                if (name := event.node_info.name) in agents:
-                    asking[event.node_info.path] = name
-                    if event.output is not None or event.node_info.message_as_output:
-                        del asking[event.node_info.path]
+                questions.on_event(event)
                 if run.on_event is not None:
                     run.on_event(event)
     except Exception as error:
         result.error = (run.models.error if run.models else None) or without_wrapper(error)
-    # A task-mode agent that ends without its task's result has asked something; ADK would wait for the user's next message.
-    result.interrupts = sorted({*result.interrupts, *asking.values()})
-
-
-def _fingerprint(value: Any) -> Any:
-    """Something that differs when the value changed, also inside a container that ADK did not see change."""
-    try:
-        return codec.dumps(codec.encode(value))
-    except ValueNotTransferableError:
-        return object()
