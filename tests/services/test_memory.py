@@ -388,3 +388,11 @@ def test_only_what_a_search_can_find_is_stored(tmp_path: Path) -> None:
 
     stored = json.loads(next(tmp_path.rglob("*.json")).read_text())
     assert [sorted(row) for row in stored["events"]] == [["author", "content", "id", "timestamp"]]
+
+
+def test_a_search_finds_what_was_written_since_the_last_one_to_a_file_of_the_same_size(tmp_path: Path) -> None:
+    uri = f"file://{tmp_path}"
+    reader = ObjectStorageMemoryService(uri, writer="b")
+    for text in ("gull one", "gull two", "gull six"):
+        asyncio.run(ObjectStorageMemoryService(uri, writer="a").add_session_to_memory(said(text, session="s")))
+        assert texts(reader, "gull") == [text]

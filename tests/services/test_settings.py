@@ -115,11 +115,13 @@ def test_a_memory_that_is_not_there(monkeypatch: pytest.MonkeyPatch, values: dic
             marks=pytest.mark.skipif(find_spec("asyncpg") is not None, reason="the driver is installed here"),
         ),
         ({"session_conn_id": "missing"}, "there is no Airflow connection 'missing'"),
+        ({"session_conn_id": "empty"}, "connection 'empty' names neither a host nor a database"),
         ({"session_conn_id": "other"}, "no installed provider has session_service"),
     ],
 )
 def test_a_session_service_that_is_not_there(monkeypatch: pytest.MonkeyPatch, values: dict[str, str], words: str) -> None:
     # Where the driver asyncpg is not installed, google-adk refuses the database.
+    monkeypatch.setenv("AIRFLOW_CONN_EMPTY", "postgres://user:pa55@")
     monkeypatch.setenv("AIRFLOW_CONN_BANK", "postgres://user:pa55@host:5432/adk")
     monkeypatch.setenv("AIRFLOW_CONN_OTHER", "http://user:pa55@host")
     use(monkeypatch, **values)
@@ -203,6 +205,7 @@ def test_a_database_that_depends_on_the_working_directory_is_refused(
         ("sessions.db", "is not a URI such as sqlite:"),
         ("sqlite+aiosqlite:///s.db", "names no absolute path"),
         ("postgresql://", "names neither a host nor a database"),
+        ("postgresql+asyncpg://user:pa55@/", "names neither a host nor a database"),
         ("mysql+aiomysql:///", "names neither a host nor a database"),
         ("agentengine://", "google-adk refuses it"),
         ("file:///data/sessions", "google-adk refuses it"),

@@ -38,7 +38,7 @@ _SESSION_FOLDER = "session-"
 _FILE_END = ".json"
 _KEPT = {"id", "author", "timestamp", "content"}
 # What the file systems of fsspec say of a file by which a new content is known.
-_CHANGES = ("size", "mtime", "ETag", "etag", "LastModified", "last_modified", "updated")
+_CHANGES = ("size", "mtime", "ino", "created", "ETag", "etag", "LastModified", "last_modified", "updated")
 
 _Row = dict[str, Any]
 

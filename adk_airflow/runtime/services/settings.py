@@ -207,6 +207,10 @@ def _of_connection(setting: str, conn_id: str, group: str, function: str) -> Any
 def _database_url(connection: Connection) -> str:
     from sqlalchemy import URL
 
+    if not connection.host and not connection.schema:
+        raise ServiceConfigurationError(
+            f"[adk_airflow] session_conn_id: connection {connection.conn_id!r} names neither a host nor a database (schema)."
+        )
     url = URL.create(
         _DATABASES[str(connection.conn_type)],
         username=connection.login or None,

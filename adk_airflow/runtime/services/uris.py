@@ -38,16 +38,17 @@ def checked_uri(setting: str, uri: str) -> str:
 
 def _what_is_wrong(scheme: str, rest: str) -> str:
     authority, _, path = rest.partition("?")[0].partition("/")
+    host = authority.rpartition("@")[2]
     kind = scheme.partition("+")[0]
     if kind in _FILES:
-        if authority.rpartition("@")[2] or not rest:
+        if host or not rest:
             return "is a relative path: a file URI has three slashes and an absolute path"
         return _not_a_folder(Path("/" + path))
     if kind == "sqlite" and not (path.startswith("/") and path.strip("/")):
         return "names no absolute path: a SQLite URI has four slashes and the path of a file"
-    if kind in _BUCKETS and not authority.rpartition("@")[2]:
+    if kind in _BUCKETS and not host:
         return "names no bucket"
-    if kind in _DATABASES and not rest.strip("/"):
+    if kind in _DATABASES and not host and not path:
         return "names neither a host nor a database"
     return ""
 
