@@ -335,3 +335,18 @@ def test_a_version_that_an_earlier_release_left_damaged_is_left_out(
     assert ("is damaged" in caplog.text) is (damage is not None)
     assert save(service, "a", "next") == 2
     assert versions(service, "a") == [0, 2]
+
+
+def test_a_place_that_cannot_be_written_is_an_error_at_once(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere" / "at all")
+    with pytest.raises(OSError, match="link"):
+        save(ObjectStorageArtifactService(f"file://{tmp_path}/link"), "a", "text")
+
+
+def test_a_deleted_artifact_begins_anew_as_in_google_adk(uri: str) -> None:
+    for service in (ObjectStorageArtifactService(uri), InMemoryArtifactService()):
+        assert [save(service, "a", "one"), save(service, "a", "two"), save(service, "a/b", "other")] == [0, 1, 0]
+        delete(service, "a")
+        delete(service, "a")
+        assert (versions(service, "a"), load(service, "a"), keys(service)) == ([], None, ["a/b"])
+        assert (save(service, "a", "three"), load(service, "a"), load(service, "a", 1)) == (0, "three", None)

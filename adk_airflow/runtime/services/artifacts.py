@@ -120,12 +120,9 @@ class ObjectStorageArtifactService(BaseArtifactService):
     def _save(self, folder: ObjectStoragePath, filename: str, content: bytes, meta: dict[str, Any]) -> int:
         latest = next(_versions(folder), None)
         number = latest.number + 1 if latest else 0
-        while True:
-            try:
-                storage.create_folder(folder / str(number), _file_name(filename), content, _META, meta)
-                return number
-            except FileExistsError:
-                number += 1
+        while not storage.create_folder(folder / str(number), _file_name(filename), content, _META, meta):
+            number += 1
+        return number
 
     async def load_artifact(
         self,

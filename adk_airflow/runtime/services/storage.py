@@ -6,7 +6,6 @@ import contextlib
 import errno
 import hashlib
 import json
-import os
 import shutil
 import threading
 import uuid
@@ -104,7 +103,7 @@ def replace_file(path: ObjectStoragePath, data: bytes) -> None:
         raise
 
 
-def create_folder(place: ObjectStoragePath, name: str, content: bytes, record_name: str, record: Mapping[str, Any]) -> None:
+def create_folder(place: ObjectStoragePath, name: str, content: bytes, record_name: str, record: Mapping[str, Any]) -> bool:
     """Makes a folder that holds a content and a record of it: by one writer, whole, or not at all.
 
     The folder is there when its record is. On a file system the folder is made aside and renamed. In an object store each
@@ -118,28 +117,36 @@ def create_folder(place: ObjectStoragePath, name: str, content: bytes, record_na
         record_name: File name of the record.
         record: What it holds, as JSON; the key ``content`` is added: where the content lies in the folder.
 
+    Returns:
+        False where another writer made the folder before.
+
     Raises:
-        FileExistsError: Another writer made the folder.
         OSError: It cannot be written; nothing of it is there.
     """
     token = uuid.uuid4().hex
     if not _is_local(place):
-        _create_keys(place, f"{token}/{name}", content, record_name, _json({**record, "content": f"{token}/{name}"}))
-        return
+        return _create_keys(place, f"{token}/{name}", content, record_name, _json({**record, "content": f"{token}/{name}"}))
     draft = Path(place.parent.path) / f".{token}"
     try:
         draft.mkdir(parents=True)
         (draft / name).write_bytes(content)
         (draft / record_name).write_bytes(_json({**record, "content": name}))
-        draft.rename(place.path)
-    except BaseException as error:
-        shutil.rmtree(draft, ignore_errors=True)
-        if isinstance(error, OSError) and error.errno in (errno.ENOTEMPTY, errno.EEXIST):
-            raise FileExistsError(error.errno, os.strerror(error.errno), place.path) from None
+        return _renamed(draft, place.path)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)  # there is none when all went well
+
+
+def _renamed(folder: Path, new: str) -> bool:
+    try:
+        folder.rename(new)
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            return False
         raise
+    return True
 
 
-def _create_keys(place: ObjectStoragePath, key: str, content: bytes, record_name: str, record: bytes) -> None:
+def _create_keys(place: ObjectStoragePath, key: str, content: bytes, record_name: str, record: bytes) -> bool:
     fs = place.fs
     content_path, record_path = f"{place.path}/{key}", f"{place.path}/{record_name}"
     fs.makedirs(content_path.rpartition("/")[0], exist_ok=True)
@@ -151,7 +158,7 @@ def _create_keys(place: ObjectStoragePath, key: str, content: bytes, record_name
         created = fs.cat_file(record_path) == record
     if not created:
         fs.rm_file(content_path)
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), record_path)
+    return bool(created)
 
 
 def _is_local(path: ObjectStoragePath) -> bool:
