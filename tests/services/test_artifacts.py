@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from airflow.sdk import ObjectStoragePath
 from airflow.sdk.io import attach
+from fsspec.implementations.dirfs import DirFileSystem
+from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 from google.adk.artifacts.in_memory_artifact_service import InMemoryArtifactService
 from google.adk.errors.input_validation_error import InputValidationError
@@ -350,3 +352,43 @@ def test_a_deleted_artifact_begins_anew_as_in_google_adk(uri: str) -> None:
         delete(service, "a")
         assert (versions(service, "a"), load(service, "a"), keys(service)) == ([], None, ["a/b"])
         assert (save(service, "a", "three"), load(service, "a"), load(service, "a", 1)) == (0, "three", None)
+
+
+class FullStore(MemoryFileSystem):  # type: ignore[misc]
+    """An object store that takes so many more objects."""
+
+    cachable = False
+    room = 0
+
+    def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **kwargs: Any) -> None:
+        if self.room == 0:
+            raise OSError(28, "No space left on device", path)
+        self.room -= 1
+        super().pipe_file(path, value, mode=mode, **kwargs)
+
+
+def test_an_object_store_that_refuses_the_second_half_leaves_the_artifact_as_it_was() -> None:
+    store = FullStore()
+    attach(protocol="memory", conn_id="full", fs=store)
+    service = ObjectStorageArtifactService("memory://full/artifacts", conn_id="full")
+    store.room = 3
+    assert save(service, "a", "one") == 0
+    with pytest.raises(OSError, match="No space left"):
+        save(service, "a", "two")
+
+    assert (versions(service, "a"), load(service, "a"), keys(service)) == ([0], "one", ["a"])
+    store.room = 10
+    assert save(service, "a", "three") == 1
+    assert (versions(service, "a"), load(service, "a")) == ([0, 1], "three")
+    store.rm("/full", recursive=True)
+
+
+def test_a_file_system_with_folders_that_is_not_local(tmp_path: Path) -> None:
+    attach(protocol="memory", conn_id="folders", fs=DirFileSystem(path=str(tmp_path), fs=LocalFileSystem()))
+    service = ObjectStorageArtifactService("memory://folders/artifacts", conn_id="folders")
+    assert [save(service, "..", "one"), save(service, "..", "two"), save(service, "n" * 300, "three")] == [0, 1, 0]
+
+    assert (load(service, "..", 0), load(service, ".."), load(service, "n" * 300)) == ("one", "two", "three")
+    assert keys(service) == sorted(["..", "n" * 300])
+    delete(service, "..")
+    assert keys(service) == ["n" * 300]

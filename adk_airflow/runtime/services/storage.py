@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import hashlib
 import json
@@ -16,6 +15,7 @@ from urllib.parse import quote
 
 if TYPE_CHECKING:
     from airflow.sdk import ObjectStoragePath
+    from fsspec import AbstractFileSystem  # type: ignore[import-untyped, unused-ignore]
 
 NAME_BYTES = 255
 """The longest file name that common file systems take."""
@@ -89,8 +89,7 @@ def replace_file(path: ObjectStoragePath, data: bytes) -> None:
         OSError: It cannot be written; the file is as it was before.
     """
     if not _is_local(path):
-        path.fs.makedirs(path.parent.path, exist_ok=True)
-        path.fs.pipe_file(path.path, data)
+        _put(path.fs, path.path, data)
         return
     folder = Path(path.parent.path)
     folder.mkdir(parents=True, exist_ok=True)
@@ -149,16 +148,33 @@ def _renamed(folder: Path, new: str) -> bool:
 def _create_keys(place: ObjectStoragePath, key: str, content: bytes, record_name: str, record: bytes) -> bool:
     fs = place.fs
     content_path, record_path = f"{place.path}/{key}", f"{place.path}/{record_name}"
-    fs.makedirs(content_path.rpartition("/")[0], exist_ok=True)
-    fs.pipe_file(content_path, content)
+    _put(fs, content_path, content)
     with _creating:  # fsspec's own memory:// looks before it writes
-        with contextlib.suppress(FileExistsError):
-            fs.pipe_file(record_path, record, mode="create")
-        # Read, since a request that was sent twice is refused although the first one made it.
-        created = fs.cat_file(record_path) == record
+        created = _created(fs, record_path, record)
     if not created:
         fs.rm_file(content_path)
-    return bool(created)
+    return created
+
+
+def _created(fs: AbstractFileSystem, path: str, data: bytes) -> bool:
+    refused: OSError | None = None
+    try:
+        fs.pipe_file(path, data, mode="create")
+    except OSError as error:  # most often FileExistsError; S3 can also refuse two requests at one time with a conflict
+        refused = error
+    try:
+        # Whose it is, is read: a request that was sent twice is refused although the first one made it.
+        return bool(fs.cat_file(path) == data)
+    except FileNotFoundError as error:
+        raise refused or error from None
+
+
+def _put(fs: AbstractFileSystem, path: str, data: bytes) -> None:
+    try:
+        fs.pipe_file(path, data)
+    except FileNotFoundError:  # a file system with folders, or a bucket that is not there
+        fs.makedirs(path.rpartition("/")[0], exist_ok=True)
+        fs.pipe_file(path, data)
 
 
 def _is_local(path: ObjectStoragePath) -> bool:
