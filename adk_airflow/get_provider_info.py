@@ -20,8 +20,8 @@ def get_provider_info() -> dict[str, Any]:
                 "description": "Settings of adk-airflow.",
                 "options": {
                     "artifacts_uri": {
-                        "description": "Where ADK artifacts are kept: any URI that Airflow's object storage knows,"
-                        " shared by all workers. Empty: the folder adk_artifacts in AIRFLOW_HOME.",
+                        "description": "Where ADK artifacts are kept: any URI that Airflow's object storage knows, with an"
+                        " absolute path or a bucket, shared by all workers. Empty: the folder adk_artifacts in AIRFLOW_HOME.",
                         "version_added": "0.1.0",
                         "type": "string",
                         "example": "s3://my-bucket/adk_artifacts",

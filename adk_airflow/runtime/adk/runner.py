@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
     from adk_airflow.runtime.services.models import ModelConnections
     from adk_airflow.runtime.wire.triggers import Parent
+
+log = logging.getLogger(__name__)
 
 USER_ID = "airflow"
 
@@ -131,7 +134,7 @@ async def drive(run: Run, root: BaseNode, result: RunResult, *, part: bool = Fal
             temp = {key: value for key, value in result.state.items() if str(key).startswith("temp:")}
             result.state = {**session.state, **temp}
         if session is not None and result.error is None and run.remember and run.memory_service is not None:
-            await run.memory_service.add_session_to_memory(session)
+            await _remember(run, run.memory_service, session)
     finally:
         await runner.close()
         if models is not None:
@@ -142,6 +145,20 @@ async def drive(run: Run, root: BaseNode, result: RunResult, *, part: bool = Fal
     result.written &= result.state.keys()
     result.questions = questions.unanswered(sorted(result.interrupt_ids))
     return questions
+
+
+async def _remember(run: Run, memory: BaseMemoryService, session: Session) -> None:
+    """Adds the session to the memory; what the run has done stands also when that fails."""
+    try:
+        await memory.add_session_to_memory(session)
+    except Exception as error:
+        log.warning(
+            "Workflow %r: what was said in session %r is not remembered ([adk_airflow] remember_runs): %s: %s",
+            run.workflow.name,
+            run.session_id,
+            type(error).__name__,
+            error,
+        )
 
 
 async def _consume(runner: Runner, run: Run, state_delta: dict[str, Any], result: RunResult, questions: Questions) -> None:

@@ -1,49 +1,97 @@
 """ADK's artifacts as files below any URI that Airflow's object storage knows.
 
-Layout, with every name percent-encoded so that run ids and slashes are safe::
+Layout, with every name percent-encoded so that run ids and slashes are safe, and hashed where it is too long for a file name::
 
     <uri>/<app>/<user>/<session or "user">/<artifact>/<version>/<artifact>      the bytes or the text
-    <uri>/<app>/<user>/<session or "user">/<artifact>/<version>/adk.json        kind, MIME type, custom metadata
+    <uri>/<app>/<user>/<session or "user">/<artifact>/<version>/adk.json        name, kind, MIME type, custom metadata
+
+A version is there when its ``adk.json`` is, which is never before its content is. In an object store the content lies one
+level deeper, below a key of its writer's own.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import logging
 import posixpath
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
+from google.adk.artifacts import artifact_util
 from google.adk.artifacts.base_artifact_service import ArtifactVersion, BaseArtifactService, ensure_part
 from google.adk.errors.input_validation_error import InputValidationError
 from google.genai import types
 
+from adk_airflow.runtime.services import storage
+from adk_airflow.runtime.services.storage import NAME_BYTES, quoted
+
 if TYPE_CHECKING:
     from airflow.sdk import ObjectStoragePath
 
+log = logging.getLogger(__name__)
+
 _META = "adk.json"
+_META_KEYS = {"kind", "mime_type", "create_time", "custom_metadata"}
 _USER = "user:"
+_SESSION_FOLDER = "session-"
+# google-adk's artifact services follow as many references of one artifact to another.
+_MOST_REFERENCES = 5
+# With it a session rewind marks an artifact as absent.
+_ABSENT = types.Part(inline_data=types.Blob(mime_type="application/octet-stream", data=b""))
+
+
+@dataclass(frozen=True)
+class _Version:
+    """A version that is there: its number, its folder, and what its ``adk.json`` says."""
+
+    number: int
+    place: ObjectStoragePath
+    meta: dict[str, Any]
+
+    @property
+    def content(self) -> ObjectStoragePath:
+        """Where its bytes are; versions of earlier releases do not say, and hold one other file."""
+        name = self.meta.get("content") or next(name for name in storage.names_in(self.place) if name != _META)
+        return self.place / str(name)
+
+    @property
+    def uri(self) -> str:
+        return str(self.meta.get("file_uri") or self.content)
 
 
 class ObjectStorageArtifactService(BaseArtifactService):
     """ADK's artifact service over ``ObjectStoragePath``; works on one machine and, with a shared URI, on a cluster.
 
+    Any text is a name, and names that differ in any letter are different artifacts, as in ADK's ``InMemoryArtifactService``.
+    Saves of several tasks at one time each get a version of their own.
+
     Args:
         uri: Where artifacts are kept, such as ``file:///data/artifacts`` or ``s3://bucket/artifacts``.
         conn_id: Airflow connection for the URI, or None.
+
+    Raises:
+        InputValidationError: By every method: an empty app, user or session; a session's artifact without a session.
     """
 
     def __init__(self, uri: str, conn_id: str | None = None) -> None:
-        from airflow.sdk import ObjectStoragePath
-
-        self.root = ObjectStoragePath(uri, conn_id=conn_id) if conn_id else ObjectStoragePath(uri)
-        # Resolves the connection now: on an event loop that has another request in flight this can hang.
-        self.root.fs  # noqa: B018
+        self.root = storage.open_place(uri, conn_id)
 
     def artifact_uri(self, app_name: str, user_id: str, session_id: str | None, filename: str, version: int) -> str:
-        """Where the content of one version lies."""
-        folder = self._folder(app_name, user_id, session_id, filename) / str(version)
-        return str(folder / _file_name(filename))
+        """Where the content of one version lies.
+
+        Raises:
+            FileNotFoundError: There is no such version.
+        """
+        folder = self._folder(app_name, user_id, session_id, filename)
+        found = _read(folder, version)
+        if found is None:
+            raise FileNotFoundError(f"Artifact {filename!r} has no version {version}.")
+        return found.uri
 
     async def save_artifact(
         self,
@@ -55,26 +103,26 @@ class ObjectStorageArtifactService(BaseArtifactService):
         session_id: str | None = None,
         custom_metadata: dict[str, Any] | None = None,
     ) -> int:
-        """Saves the next version and returns its number, from 0."""
-        content, meta = _split(ensure_part(artifact))
-        meta["custom_metadata"] = custom_metadata or {}
+        """Saves the next version and returns its number, from 0.
+
+        Raises:
+            InputValidationError: The artifact has no content that can be kept, or its metadata is not JSON.
+            OSError: It cannot be written; the artifact is as it was before.
+        """
+        part = ensure_part(artifact)
+        if artifact_util.is_artifact_ref(part):
+            _target(part, app_name, user_id, session_id, _MOST_REFERENCES)
+        content, meta = _split(part)
+        meta |= {"filename": filename, "custom_metadata": _checked_metadata(filename, custom_metadata)}
         folder = self._folder(app_name, user_id, session_id, filename)
         return await asyncio.to_thread(self._save, folder, filename, content, meta)
 
     def _save(self, folder: ObjectStoragePath, filename: str, content: bytes, meta: dict[str, Any]) -> int:
-        version = max(self._versions(folder), default=-1) + 1
-        while True:
-            place = folder / str(version)
-            try:
-                # On a file system this claims the number; on an object store, which has no folders, it does nothing.
-                place.mkdir(parents=True, exist_ok=False)
-                break
-            except FileExistsError:
-                version += 1
-        (place / _file_name(filename)).write_bytes(content)
-        # Written last: a version without it is not there yet.
-        (place / _META).write_text(json.dumps(meta))
-        return version
+        latest = next(_versions(folder), None)
+        number = latest.number + 1 if latest else 0
+        while not storage.create_folder(folder / str(number), _file_name(filename), content, _META, meta):
+            number += 1
+        return number
 
     async def load_artifact(
         self,
@@ -85,50 +133,45 @@ class ObjectStorageArtifactService(BaseArtifactService):
         session_id: str | None = None,
         version: int | None = None,
     ) -> types.Part | None:
-        """The artifact's latest, or given, version; None when there is none."""
-        folder = self._folder(app_name, user_id, session_id, filename)
-        return await asyncio.to_thread(self._load, folder, filename, version)
+        """The artifact's latest, or given, version; None when there is none.
 
-    def _load(self, folder: ObjectStoragePath, filename: str, version: int | None) -> types.Part | None:
-        versions = self._versions(folder)
-        wanted = max(versions, default=None) if version is None else version
-        if wanted not in versions:
-            return None
-        place = folder / str(wanted)
-        meta = json.loads((place / _META).read_text())
-        return _join((place / _file_name(filename)).read_bytes(), meta)
+        A reference to another artifact (``artifact://...``) is followed, as ADK's services do.
+        """
+        remaining = _MOST_REFERENCES
+        while True:
+            folder = self._folder(app_name, user_id, session_id, filename)
+            part = await asyncio.to_thread(_load, folder, version)
+            if part is None or part == _ABSENT:
+                return None
+            if not artifact_util.is_artifact_ref(part):
+                return part
+            target = _target(part, app_name, user_id, session_id, remaining)
+            session_id, filename, version = target.session_id, target.filename, target.version
+            remaining -= 1
 
     async def list_artifact_keys(self, *, app_name: str, user_id: str, session_id: str | None = None) -> list[str]:
         """The names of all artifacts of the session and of the user, sorted."""
-        return await asyncio.to_thread(self._keys, app_name, user_id, session_id)
-
-    def _keys(self, app_name: str, user_id: str, session_id: str | None) -> list[str]:
-        scopes = [(_scope(None), _USER)] + ([(_scope(session_id), "")] if session_id else [])
-        found = set()
-        for scope, prefix in scopes:
-            place = self.root / quoted(app_name) / quoted(user_id) / scope
-            if place.exists():
-                names = [unquote(item.name) for item in place.iterdir()]
-                found |= {prefix + name for name in names if self._versions(place / quoted(name))}
-        return sorted(found)
+        scopes = [(self._scope(app_name, user_id, None), _USER)]
+        if session_id is not None:
+            scopes.append((self._scope(app_name, user_id, session_id), ""))
+        return await asyncio.to_thread(lambda: sorted({name for scope, prefix in scopes for name in _keys(scope, prefix)}))
 
     async def delete_artifact(self, *, app_name: str, user_id: str, filename: str, session_id: str | None = None) -> None:
         """Removes all versions of the artifact; nothing happens when there is none."""
         folder = self._folder(app_name, user_id, session_id, filename)
-        if await asyncio.to_thread(folder.exists):
-            await asyncio.to_thread(folder.rmdir, recursive=True)
+        await asyncio.to_thread(_delete, folder)
 
     async def list_versions(self, *, app_name: str, user_id: str, filename: str, session_id: str | None = None) -> list[int]:
         """The numbers of all versions, ascending."""
         folder = self._folder(app_name, user_id, session_id, filename)
-        return await asyncio.to_thread(self._versions, folder)
+        return await asyncio.to_thread(lambda: sorted(version.number for version in _versions(folder)))
 
     async def list_artifact_versions(
         self, *, app_name: str, user_id: str, filename: str, session_id: str | None = None
     ) -> list[ArtifactVersion]:
         """What is known of each version, ascending."""
         folder = self._folder(app_name, user_id, session_id, filename)
-        return await asyncio.to_thread(lambda: [self._describe(folder, filename, number) for number in self._versions(folder)])
+        return await asyncio.to_thread(lambda: [_describe(version) for version in _versions(folder)][::-1])
 
     async def get_artifact_version(
         self,
@@ -140,57 +183,122 @@ class ObjectStorageArtifactService(BaseArtifactService):
         version: int | None = None,
     ) -> ArtifactVersion | None:
         """What is known of the latest, or given, version; None when there is none."""
-        all_versions = await self.list_artifact_versions(
-            app_name=app_name, user_id=user_id, filename=filename, session_id=session_id
-        )
-        wanted = [item for item in all_versions if version is None or item.version == version]
-        return wanted[-1] if wanted else None
+        folder = self._folder(app_name, user_id, session_id, filename)
 
-    def _describe(self, folder: ObjectStoragePath, filename: str, version: int) -> ArtifactVersion:
-        place = folder / str(version)
-        meta = json.loads((place / _META).read_text())
-        return ArtifactVersion(
-            version=version,
-            canonical_uri=meta.get("file_uri") or str(place / _file_name(filename)),
-            custom_metadata=meta["custom_metadata"],
-            create_time=meta["create_time"],
-            mime_type=meta["mime_type"],
-        )
+        def describe() -> ArtifactVersion | None:
+            found = _read(folder, version)
+            return _describe(found) if found else None
+
+        return await asyncio.to_thread(describe)
 
     def _folder(self, app_name: str, user_id: str, session_id: str | None, filename: str) -> ObjectStoragePath:
-        if not filename.removeprefix(_USER).strip():
-            raise InputValidationError("An artifact needs a file name.")
-        if not filename.startswith(_USER) and session_id is None:
+        of_user = filename.startswith(_USER)
+        if session_id is None and not of_user:
             raise InputValidationError(f"Artifact {filename!r} belongs to a session: give a session_id.")
-        scope = _scope(None if filename.startswith(_USER) else session_id)
-        name = quoted(filename.removeprefix(_USER))
-        return self.root / quoted(app_name) / quoted(user_id) / scope / name
+        scope = self._scope(app_name, user_id, None if of_user else session_id)
+        return scope / quoted(filename.removeprefix(_USER))
 
-    @staticmethod
-    def _versions(folder: ObjectStoragePath) -> list[int]:
-        if not folder.exists():
-            return []
-        return sorted(int(item.name) for item in folder.iterdir() if item.name.isdecimal() and (item / _META).exists())
-
-
-def quoted(name: str) -> str:
-    """Percent-encodes what a file name cannot hold everywhere; letters of any script stay, since encoded they get too long."""
-    return "".join(letter if letter.isalnum() or letter in "._-" else quote(letter, safe="") for letter in name)
+    def _scope(self, app_name: str, user_id: str, session_id: str | None) -> ObjectStoragePath:
+        for field, value in (("app_name", app_name), ("user_id", user_id), ("session_id", session_id)):
+            if value is not None and not value.strip():
+                raise InputValidationError(f"{field} must not be empty.")
+        user = self.root / quoted(app_name) / quoted(user_id)
+        if session_id is None:
+            return user / "user"
+        return user / (_SESSION_FOLDER + quoted(session_id, NAME_BYTES - len(_SESSION_FOLDER)))
 
 
-def _scope(session_id: str | None) -> str:
-    return "user" if session_id is None else "session-" + quoted(session_id)
+def _versions(folder: ObjectStoragePath) -> Iterator[_Version]:
+    """The versions that are there, the latest first."""
+    for number in sorted((int(name) for name in storage.names_in(folder) if name.isdecimal()), reverse=True):
+        place = folder / str(number)
+        meta = _meta(place)
+        if meta is not None:
+            yield _Version(number, place, meta)
+
+
+def _meta(place: ObjectStoragePath) -> dict[str, Any] | None:
+    try:
+        meta: dict[str, Any] = json.loads(place.fs.cat_file(f"{place.path}/{_META}"))
+        if meta.keys() >= _META_KEYS:
+            return meta
+    except (FileNotFoundError, NotADirectoryError):
+        return None  # it is being written or deleted
+    except (ValueError, AttributeError):
+        pass
+    log.warning("%s/%s is damaged: this version of the artifact is left out.", place, _META)
+    return None
+
+
+def _read(folder: ObjectStoragePath, number: int | None) -> _Version | None:
+    return next((version for version in _versions(folder) if number in (None, version.number)), None)
+
+
+def _load(folder: ObjectStoragePath, number: int | None) -> types.Part | None:
+    version = _read(folder, number)
+    if version is None:
+        return None
+    try:
+        return _join(version.content.read_bytes(), version.meta)
+    except FileNotFoundError:
+        return None  # it is being deleted
+
+
+def _keys(scope: ObjectStoragePath, prefix: str) -> Iterator[str]:
+    for name in storage.names_in(scope):
+        latest = next(_versions(scope / name), None)
+        if latest is not None:
+            # Earlier releases did not write the name down.
+            yield latest.meta.get("filename", prefix + unquote(name))
+
+
+def _delete(folder: ObjectStoragePath) -> None:
+    # First what makes each a version, so that an interrupted deletion leaves none without content.
+    for version in list(_versions(folder)):
+        version.place.fs.rm_file(f"{version.place.path}/{_META}")
+    with contextlib.suppress(FileNotFoundError):
+        folder.fs.rm(folder.path, recursive=True)
+
+
+def _describe(version: _Version) -> ArtifactVersion:
+    return ArtifactVersion(
+        version=version.number,
+        canonical_uri=version.uri,
+        custom_metadata=version.meta["custom_metadata"],
+        create_time=version.meta["create_time"],
+        mime_type=version.meta["mime_type"],
+    )
+
+
+def _target(
+    part: types.Part, app_name: str, user_id: str, session_id: str | None, remaining: int
+) -> artifact_util.ParsedArtifactUri:
+    """What a reference refers to; an InputValidationError where ADK refuses it."""
+    return artifact_util.resolve_artifact_reference(
+        file_uri=str(part.file_data and part.file_data.file_uri),
+        app_name=app_name,
+        user_id=user_id,
+        session_id=session_id,
+        remaining_depth=remaining,
+    )
 
 
 def _file_name(filename: str) -> str:
     """The last part of the artifact's name, so that a person who looks into the folder can open it."""
-    name = quoted(posixpath.basename(filename.removeprefix(_USER))) or "artifact"
-    return f"_{name}" if name in (_META, ".", "..") else name
+    name = posixpath.basename(filename.removeprefix(_USER)) or "artifact"
+    # Some file systems do not tell capitals from small letters.
+    return f"_{name}" if name.casefold() == _META else quoted(name)
+
+
+def _checked_metadata(filename: str, metadata: dict[str, Any] | None) -> dict[str, Any]:
+    try:
+        json.dumps(metadata)
+    except (TypeError, ValueError) as error:
+        raise InputValidationError(f"Artifact {filename!r}: custom_metadata must be JSON: {error}") from None
+    return metadata or {}
 
 
 def _split(part: types.Part) -> tuple[bytes, dict[str, Any]]:
-    import time
-
     meta: dict[str, Any] = {"create_time": time.time(), "mime_type": None}
     if part.inline_data is not None:
         if part.inline_data.data is None:
@@ -202,7 +310,7 @@ def _split(part: types.Part) -> tuple[bytes, dict[str, Any]]:
         }
         return part.inline_data.data, meta
     if part.text is not None:
-        return part.text.encode(), meta | {"kind": "text", "mime_type": "text/plain"}
+        return part.text.encode("utf-8", "surrogatepass"), meta | {"kind": "text", "mime_type": "text/plain"}
     if part.file_data is not None and part.file_data.file_uri:
         uri = part.file_data.file_uri
         return b"", meta | {"kind": "file", "mime_type": part.file_data.mime_type, "file_uri": uri}
@@ -211,7 +319,7 @@ def _split(part: types.Part) -> tuple[bytes, dict[str, Any]]:
 
 def _join(content: bytes, meta: dict[str, Any]) -> types.Part:
     if meta["kind"] == "text":
-        return types.Part(text=content.decode())
+        return types.Part(text=content.decode("utf-8", "surrogatepass"))
     if meta["kind"] == "file":
         return types.Part(file_data=types.FileData(file_uri=meta["file_uri"], mime_type=meta["mime_type"]))
     blob = types.Blob(data=content, mime_type=meta["mime_type"], display_name=meta.get("display_name"))

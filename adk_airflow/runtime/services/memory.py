@@ -1,11 +1,12 @@
 """A memory that outlives the process: what was said in earlier runs, as files below any URI of Airflow's object storage.
 
-Layout, with every name percent-encoded::
+Layout, with every name percent-encoded, and hashed where it is too long for a file name::
 
     <uri>/<app>/<user>/session-<session>/<writer>.json      {"version": 1, "events": [{id, author, timestamp, content}, ...]}
 
 A file per writer, since the nodes of one run are tasks in processes of their own, each of which knows the part of the session
-that it ran. A task that runs again replaces what its earlier try remembered; nobody writes another's file.
+that it ran. A task that runs again replaces what its earlier try remembered; nobody writes another's file. A file is replaced
+as a whole: on a full disk what was remembered before stays.
 """
 
 from __future__ import annotations
@@ -22,18 +23,22 @@ from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemor
 from google.adk.memory.in_memory_memory_service import InMemoryMemoryService
 from google.genai import types
 
-from adk_airflow.runtime.services.artifacts import quoted
+from adk_airflow.runtime.services import storage
+from adk_airflow.runtime.services.storage import NAME_BYTES, quoted
 
 if TYPE_CHECKING:
+    from airflow.sdk import ObjectStoragePath
     from google.adk.sessions.session import Session
 
 log = logging.getLogger(__name__)
 
 _VERSION = 1
 _UNKNOWN_SESSION = "unknown"
+_SESSION_FOLDER = "session-"
+_FILE_END = ".json"
 _KEPT = {"id", "author", "timestamp", "content"}
 # What the file systems of fsspec say of a file by which a new content is known.
-_CHANGES = ("size", "mtime", "ETag", "etag", "LastModified", "last_modified", "updated")
+_CHANGES = ("size", "mtime", "ino", "created", "ETag", "etag", "LastModified", "last_modified", "updated")
 
 _Row = dict[str, Any]
 
@@ -45,29 +50,27 @@ class ObjectStorageMemoryService(BaseMemoryService):
     the most words with it. Two things are settled for runs that come every day: of events that match equally well those of
     the latest session come first, and what one author said in the same words in several runs counts once.
 
+    What was added stays when more is added, a session or single events, as in ADK's services that outlive the process.
+
     A search reads all that this app and user have: it suits thousands of runs; for more use a Vertex AI Memory Bank.
 
     Args:
         uri: Where memories are kept, such as ``file:///data/memory`` or ``s3://bucket/memory``.
         conn_id: Airflow connection for the URI, or None.
-        writer: Who adds to the memory; what it adds to a session replaces what a writer of this name added before.
+        writer: Who adds to the memory; what it adds to a session replaces what a writer of this name added in another process.
     """
 
     def __init__(self, uri: str, conn_id: str | None = None, *, writer: str = "adk") -> None:
-        from airflow.sdk import ObjectStoragePath
-
-        self.root = ObjectStoragePath(uri, conn_id=conn_id) if conn_id else ObjectStoragePath(uri)
-        # Resolves the connection now: on an event loop that has another request in flight this can hang.
-        self.root.fs  # noqa: B018
+        self.root = storage.open_place(uri, conn_id)
         self.writer = writer
         self._lock = threading.Lock()
         self._added: dict[tuple[str, str, str], dict[str, Event]] = {}
         self._read: dict[str, tuple[tuple[str, ...], list[_Row]]] = {}
 
     async def add_session_to_memory(self, session: Session) -> None:
-        """Remembers what was said in the session, as far as this process knows it."""
+        """Remembers what was said in the session, as far as this process knows it, besides what was added before."""
         key = (session.app_name, session.user_id, session.id)
-        await asyncio.to_thread(self._add, key, [event.model_copy(deep=True) for event in session.events], replace=True)
+        await asyncio.to_thread(self._add, key, [event.model_copy(deep=True) for event in session.events])
 
     async def add_events_to_memory(
         self,
@@ -80,7 +83,7 @@ class ObjectStorageMemoryService(BaseMemoryService):
     ) -> None:
         """Remembers these events besides what was added before."""
         key = (app_name, user_id, session_id or _UNKNOWN_SESSION)
-        await asyncio.to_thread(self._add, key, [event.model_copy(deep=True) for event in events], replace=False)
+        await asyncio.to_thread(self._add, key, [event.model_copy(deep=True) for event in events])
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         """At most ten of the events of this app and user that share words with the query, the best first."""
@@ -96,30 +99,30 @@ class ObjectStorageMemoryService(BaseMemoryService):
             memory.content = types.Content.model_validate(rows[str(memory.id)]["content"])
         return found
 
-    def _add(self, key: tuple[str, str, str], events: Iterable[Event], *, replace: bool) -> None:
+    def _add(self, key: tuple[str, str, str], events: Iterable[Event]) -> None:
         spoken = {event.id: event for event in events if event.content and any(p.text for p in event.content.parts or [])}
         with self._lock:
-            self._added[key] = spoken if replace else {**self._added.get(key, {}), **spoken}
-            rows = [
-                event.model_dump(mode="json", include=_KEPT, exclude_none=True, by_alias=True)
-                for event in self._added[key].values()
-            ]
-            if not rows:
-                return
-            app_name, user_id, session_id = key
-            folder = self.root / quoted(app_name) / quoted(user_id) / f"session-{quoted(session_id)}"
-            folder.mkdir(parents=True, exist_ok=True)
-            text = json.dumps({"version": _VERSION, "events": rows}, ensure_ascii=False)
-            (folder / f"{quoted(self.writer)}.json").write_text(text, encoding="utf-8")
+            added = {**self._added.get(key, {}), **spoken}
+            rows = [event.model_dump(mode="json", include=_KEPT, exclude_none=True, by_alias=True) for event in added.values()]
+            if rows:
+                text = json.dumps({"version": _VERSION, "events": rows}, ensure_ascii=False)
+                storage.replace_file(self._file(*key), text.encode("utf-8", "surrogatepass"))
+            self._added[key] = added
+
+    def _file(self, app_name: str, user_id: str, session_id: str) -> ObjectStoragePath:
+        folder = _SESSION_FOLDER + quoted(session_id, NAME_BYTES - len(_SESSION_FOLDER))
+        name = quoted(self.writer, NAME_BYTES - len(_FILE_END)) + _FILE_END
+        return self.root / quoted(app_name) / quoted(user_id) / folder / name
 
     def _sessions(self, app_name: str, user_id: str) -> list[list[_Row]]:
         """What was said in each session, in its order; the session with the latest event first."""
         place = self.root / quoted(app_name) / quoted(user_id)
         sessions: dict[str, dict[str, _Row]] = {}
+        self.root.fs.invalidate_cache()  # other tasks write beside this one
         # One request for all: on an object store a listing of each folder takes longer than the files themselves.
         for path, info in self.root.fs.find(place.path, detail=True).items():
             folder, _, name = path.rpartition("/")
-            if name.endswith(".json"):
+            if name.endswith(_FILE_END):
                 sessions.setdefault(folder, {}).update({row["id"]: row for row in self._rows(path, info)})
         found = [sorted(rows.values(), key=_when) for rows in sessions.values() if rows]
         return sorted(found, key=lambda rows: _when(rows[-1]), reverse=True)
@@ -130,9 +133,10 @@ class ObjectStorageMemoryService(BaseMemoryService):
         if known is not None and known[0] == state:
             return known[1]
         try:
-            rows: list[_Row] = json.loads(self.root.fs.cat_file(path))["events"]
-        except (ValueError, KeyError, TypeError) as error:
-            # Another task may be writing it; what it holds is found by the next search.
+            rows: list[_Row] = json.loads(self.root.fs.cat_file(path).decode("utf-8", "surrogatepass"))["events"]
+            for row in rows:
+                _when(row), _text(row), row["id"], row["author"]
+        except (ValueError, KeyError, TypeError, AttributeError, FileNotFoundError) as error:
             log.warning("Memory file %s is not complete and is left out: %s", path, type(error).__name__)
             return []
         self._read[path] = (state, rows)

@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 from adk_airflow.errors import ServiceConfigurationError
 from adk_airflow.runtime.services import connections
+from adk_airflow.runtime.services.uris import EXAMPLES, checked_uri
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
@@ -31,11 +32,17 @@ def default_artifact_service() -> ObjectStorageArtifactService:
     """The service that ``[adk_airflow] artifacts_uri`` names (default: ``adk_artifacts`` in AIRFLOW_HOME).
 
     ``[adk_airflow] artifacts_conn_id`` names the Airflow connection for it, where the URI needs one.
+
+    Raises:
+        ServiceConfigurationError: There is no such place.
     """
     from adk_airflow.runtime.services.artifacts import ObjectStorageArtifactService
 
-    uri = _setting("artifacts_uri") or f"file://{_airflow_home()}/adk_artifacts"
-    return ObjectStorageArtifactService(uri, _setting("artifacts_conn_id") or None)
+    uri = _uri("artifacts_uri") or f"file://{_airflow_home()}/adk_artifacts"
+    try:
+        return ObjectStorageArtifactService(uri, _setting("artifacts_conn_id") or None)
+    except Exception as error:
+        raise _no_place("artifacts_uri", uri, error) from None
 
 
 def default_memory_service(writer: str) -> BaseMemoryService:
@@ -53,13 +60,12 @@ def default_memory_service(writer: str) -> BaseMemoryService:
     """
     from adk_airflow.runtime.services.memory import ObjectStorageMemoryService
 
-    uri, conn_id = _setting("memory_service_uri"), _setting("memory_conn_id")
+    uri, conn_id = _uri("memory_service_uri"), _setting("memory_conn_id")
     if not uri and conn_id:
-        service: BaseMemoryService = _of_connection("memory_conn_id", conn_id, MEMORY_GROUP, "make_memory_service")
+        service: BaseMemoryService = _of_connection("memory_conn_id", conn_id, MEMORY_GROUP, "memory_service")
         return service
     if not uri:
         return ObjectStorageMemoryService(f"file://{_airflow_home()}/adk_memory", writer=writer)
-    scheme = _scheme("memory_service_uri", uri)
     from google.adk.cli.service_registry import get_service_registry
 
     try:
@@ -67,26 +73,16 @@ def default_memory_service(writer: str) -> BaseMemoryService:
     except Exception as error:
         raise _refused("memory_service_uri", uri, error) from None
     if found is None:
-        return _in_object_storage(uri, scheme, conn_id, writer)
+        try:
+            return ObjectStorageMemoryService(uri, conn_id or None, writer=writer)
+        except Exception as error:
+            raise _no_place("memory_service_uri", uri, error) from None
     if conn_id:
         raise ServiceConfigurationError(
-            f"[adk_airflow] memory_service_uri ({scheme}://...) is a service of google-adk, which takes no connection, and"
-            f" memory_conn_id names {conn_id!r}. Give one of the two."
+            f"[adk_airflow] memory_service_uri ({_scheme(uri)}://...) is a service of google-adk, which takes no connection,"
+            f" and memory_conn_id names {conn_id!r}. Give one of the two."
         )
     return found
-
-
-def _in_object_storage(uri: str, scheme: str, conn_id: str, writer: str) -> BaseMemoryService:
-    from adk_airflow.runtime.services.memory import ObjectStorageMemoryService
-
-    try:
-        return ObjectStorageMemoryService(uri, conn_id or None, writer=writer)
-    except ValueError:
-        raise ServiceConfigurationError(
-            f"[adk_airflow] memory_service_uri: neither google-adk nor Airflow's object storage knows {scheme}://."
-            " Use agentengine://, rag:// or sqlite:// of google-adk, or a place for files, such as file:///data/memory or"
-            " s3://bucket/memory (with the Airflow provider for it installed)."
-        ) from None
 
 
 def durable_session_service(session_id: str, where: str) -> BaseSessionService:
@@ -107,7 +103,7 @@ def durable_session_service(session_id: str, where: str) -> BaseSessionService:
     if conn_id:
         connection = _connection("session_conn_id", conn_id)
         if connection.conn_type not in _DATABASES:
-            service: BaseSessionService = _of_connection("session_conn_id", conn_id, SESSION_GROUP, "make_session_service")
+            service: BaseSessionService = _of_connection("session_conn_id", conn_id, SESSION_GROUP, "session_service")
             return service
         uri = _database_url(connection)
     if not uri:
@@ -115,7 +111,9 @@ def durable_session_service(session_id: str, where: str) -> BaseSessionService:
             f"{where}: session {session_id!r} is to be kept, but no session service is configured. Set [adk_airflow]"
             " session_service_uri, such as sqlite:////data/adk/sessions.db, or session_conn_id; or give no session_id."
         )
-    if _scheme("session_service_uri", uri) == "memory":
+    if not conn_id:
+        uri = checked_uri("session_service_uri", uri)
+    if _scheme(uri) == "memory":
         raise ServiceConfigurationError(
             f"{where}: session {session_id!r} is to be kept, but [adk_airflow] session_service_uri is memory://, which ends"
             " with the task. Use sqlite:////data/adk/sessions.db, a database, or agentengine://."
@@ -144,35 +142,55 @@ def remember_runs() -> bool:
 def _setting(name: str) -> str:
     from airflow.sdk.configuration import conf
 
-    return conf.get("adk_airflow", name, fallback="") or ""
+    return (conf.get("adk_airflow", name, fallback="") or "").strip()
+
+
+def _uri(name: str) -> str:
+    """The URI that a setting holds; empty where it is not set."""
+    uri = _setting(name)
+    return checked_uri(name, uri) if uri else ""
 
 
 def _airflow_home() -> str:
     return os.path.abspath(os.path.expanduser(os.environ.get("AIRFLOW_HOME", "~/airflow")))
 
 
-def _scheme(setting: str, uri: str) -> str:
-    scheme, separator, _ = uri.partition("://")
-    if not separator:
-        raise ServiceConfigurationError(f"[adk_airflow] {setting} is not a URI such as {_EXAMPLES[setting]}.")
-    return scheme
-
-
-_EXAMPLES = {
-    "memory_service_uri": "agentengine://1234567890 or s3://bucket/memory",
-    "session_service_uri": "sqlite:////data/adk/sessions.db or postgresql+asyncpg://user@host/database",
-}
+def _scheme(uri: str) -> str:
+    return uri.partition("://")[0]
 
 
 def _refused(setting: str, uri: str, error: Exception) -> ServiceConfigurationError:
-    """google-adk's own words, unless they hold what must not be logged."""
+    return ServiceConfigurationError(
+        f"[adk_airflow] {setting} ({_scheme(uri)}://...): google-adk refuses it: {_words(uri, error)}"
+    )
+
+
+def _no_place(setting: str, uri: str, error: Exception) -> ServiceConfigurationError:
+    """Why Airflow's object storage cannot be used at a URI."""
+    from airflow.sdk.exceptions import AirflowNotFoundException
+
+    scheme, words = _scheme(uri), _words(uri, error)
+    if isinstance(error, AirflowNotFoundException):
+        what = f"its connection is not there: {words}. Add it under Admin, Connections, or correct its id."
+    elif isinstance(error, ValueError):
+        who = (
+            "neither google-adk nor Airflow's object storage knows"
+            if setting == "memory_service_uri"
+            else "Airflow's object storage does not know"
+        )
+        what = f"{who} {scheme}:// ({words}). Install the Airflow provider for it, or use a URI such as {EXAMPLES[setting]}."
+    else:
+        what = f"Airflow's object storage cannot use it: {type(error).__name__}: {words}"
+    return ServiceConfigurationError(f"[adk_airflow] {setting} ({scheme}://...): {what}")
+
+
+def _words(uri: str, error: Exception) -> str:
+    """An error's own words, unless they hold what must not be logged."""
     words = str(error)
     secret = uri.partition("://")[2].rpartition("@")[0]
     if not words or (secret and any(part and part in words for part in secret.split(":"))):
-        words = type(error).__name__
-    return ServiceConfigurationError(
-        f"[adk_airflow] {setting} ({uri.partition('://')[0]}://...): google-adk refuses it: {words}"
-    )
+        return type(error).__name__
+    return words
 
 
 def _connection(setting: str, conn_id: str) -> Connection:
@@ -189,6 +207,10 @@ def _of_connection(setting: str, conn_id: str, group: str, function: str) -> Any
 def _database_url(connection: Connection) -> str:
     from sqlalchemy import URL
 
+    if not connection.host and not connection.schema:
+        raise ServiceConfigurationError(
+            f"[adk_airflow] session_conn_id: connection {connection.conn_id!r} names neither a host nor a database (schema)."
+        )
     url = URL.create(
         _DATABASES[str(connection.conn_type)],
         username=connection.login or None,

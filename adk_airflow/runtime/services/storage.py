@@ -1,0 +1,187 @@
+"""Files at any place of Airflow's object storage: names that are safe in a path, and writes that are whole or not there."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import shutil
+import threading
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+if TYPE_CHECKING:
+    from airflow.sdk import ObjectStoragePath
+    from fsspec import AbstractFileSystem  # type: ignore[import-untyped, unused-ignore]
+
+NAME_BYTES = 255
+"""The longest file name that common file systems take."""
+
+_creating = threading.Lock()
+
+
+def open_place(uri: str, conn_id: str | None = None) -> ObjectStoragePath:
+    """The place that a URI names; to be called before a task's event loop runs.
+
+    Args:
+        uri: Such as ``file:///data/artifacts`` or ``s3://bucket/artifacts``.
+        conn_id: Airflow connection for the URI, or None.
+
+    Raises:
+        ValueError: Airflow's object storage does not know the URI's scheme.
+    """
+    from airflow.sdk import ObjectStoragePath
+
+    place = ObjectStoragePath(uri, conn_id=conn_id) if conn_id else ObjectStoragePath(uri)
+    # Resolves the connection now: on an event loop that has another request in flight this can hang.
+    place.fs  # noqa: B018
+    return place
+
+
+def quoted(name: str, room: int = NAME_BYTES) -> str:
+    """The name as one part of a path; different names stay different.
+
+    Letters of any script stay, since percent-encoded they get too long. A name that is longer than ``room`` keeps its beginning
+    and ends in a hash of the whole.
+
+    Args:
+        name: Any text.
+        room: The bytes that there are for it.
+    """
+    if name in ("", ".", ".."):
+        return "%2E" * len(name) or "%"
+    letters = [letter if letter.isalnum() or letter in "._-" else _encoded(letter) for letter in name]
+    if len("".join(letters).encode()) <= room:
+        return "".join(letters)
+    # "%-" is no percent-encoding, so no name that is short enough looks like this.
+    end = "%-" + hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    while len("".join(letters).encode()) > room - len(end):
+        letters.pop()
+    return "".join(letters) + end
+
+
+def _encoded(letter: str) -> str:
+    return quote(letter.encode("utf-8", "surrogatepass"), safe="")
+
+
+def names_in(place: ObjectStoragePath) -> list[str]:
+    """The names of what lies in a folder, as it is now; none when there is no such folder."""
+    fs = place.fs
+    fs.invalidate_cache()  # other tasks write beside this one
+    try:
+        found = fs.ls(place.path, detail=False)
+    except FileNotFoundError:
+        return []
+    return [str(path).rstrip("/").rpartition("/")[2] for path in found]
+
+
+def replace_file(path: ObjectStoragePath, data: bytes) -> None:
+    """Writes a file, in place of one that is there; a reader always finds the one or the other, whole.
+
+    Args:
+        path: The file; folders that are missing are made.
+        data: What it is to hold.
+
+    Raises:
+        OSError: It cannot be written; the file is as it was before.
+    """
+    if not _is_local(path):
+        _put(path.fs, path.path, data)
+        return
+    folder = Path(path.parent.path)
+    folder.mkdir(parents=True, exist_ok=True)
+    draft = folder / f".{uuid.uuid4().hex}"
+    try:
+        draft.write_bytes(data)
+        draft.replace(path.path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def create_folder(place: ObjectStoragePath, name: str, content: bytes, record_name: str, record: Mapping[str, Any]) -> bool:
+    """Makes a folder that holds a content and a record of it: by one writer, whole, or not at all.
+
+    The folder is there when its record is. On a file system the folder is made aside and renamed. In an object store each
+    writer's content has a key of its own, and the record, which says where the content is, is created only where none is yet,
+    as S3, GCS and Azure guarantee.
+
+    Args:
+        place: The folder.
+        name: File name of the content.
+        content: What it holds.
+        record_name: File name of the record.
+        record: What it holds, as JSON; the key ``content`` is added: where the content lies in the folder.
+
+    Returns:
+        False where another writer made the folder before.
+
+    Raises:
+        OSError: It cannot be written; nothing of it is there.
+    """
+    token = uuid.uuid4().hex
+    if not _is_local(place):
+        return _create_keys(place, f"{token}/{name}", content, record_name, _json({**record, "content": f"{token}/{name}"}))
+    draft = Path(place.parent.path) / f".{token}"
+    try:
+        draft.mkdir(parents=True)
+        (draft / name).write_bytes(content)
+        (draft / record_name).write_bytes(_json({**record, "content": name}))
+        return _renamed(draft, place.path)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)  # there is none when all went well
+
+
+def _renamed(folder: Path, new: str) -> bool:
+    try:
+        folder.rename(new)
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            return False
+        raise
+    return True
+
+
+def _create_keys(place: ObjectStoragePath, key: str, content: bytes, record_name: str, record: bytes) -> bool:
+    fs = place.fs
+    content_path, record_path = f"{place.path}/{key}", f"{place.path}/{record_name}"
+    _put(fs, content_path, content)
+    with _creating:  # fsspec's own memory:// looks before it writes
+        created = _created(fs, record_path, record)
+    if not created:
+        fs.rm_file(content_path)
+    return created
+
+
+def _created(fs: AbstractFileSystem, path: str, data: bytes) -> bool:
+    refused: OSError | None = None
+    try:
+        fs.pipe_file(path, data, mode="create")
+    except OSError as error:  # most often FileExistsError; S3 can also refuse two requests at one time with a conflict
+        refused = error
+    try:
+        # Whose it is, is read: a request that was sent twice is refused although the first one made it.
+        return bool(fs.cat_file(path) == data)
+    except FileNotFoundError as error:
+        raise refused or error from None
+
+
+def _put(fs: AbstractFileSystem, path: str, data: bytes) -> None:
+    try:
+        fs.pipe_file(path, data)
+    except FileNotFoundError:  # a file system with folders, or a bucket that is not there
+        fs.makedirs(path.rpartition("/")[0], exist_ok=True)
+        fs.pipe_file(path, data)
+
+
+def _is_local(path: ObjectStoragePath) -> bool:
+    from fsspec.implementations.local import LocalFileSystem  # type: ignore[import-untyped, unused-ignore]
+
+    return isinstance(path.fs, LocalFileSystem)
+
+
+def _json(record: Mapping[str, Any]) -> bytes:
+    return json.dumps(record).encode()
