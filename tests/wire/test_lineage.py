@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from adk_airflow.errors import EnvelopeError
 from adk_airflow.runtime.wire import lineage
 
 
@@ -55,3 +58,26 @@ def test_an_entry_survives_json() -> None:
     entry = lineage.write(lineage.write({}, {"k": [1]}, "a"), {"k": [2]}, "b")["k"]
 
     assert lineage.Entry.from_json(entry.to_json()) == entry
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        "abc",
+        {},
+        [1, "a"],
+        [1, "a", [], []],
+        [1, 2, []],
+        [1, ["a"], []],
+        [1, "a", "bc"],
+        [1, "a", None],
+        [1, "a", {"b": 1}],
+        [1, "a", ["b", 1]],
+        [1, "a", ["b", None]],
+        [1, "a", [["b"]]],
+    ],
+)
+def test_something_else_is_no_entry(data: object) -> None:
+    with pytest.raises(EnvelopeError, match="a state entry"):
+        lineage.Entry.from_json(data)

@@ -27,9 +27,17 @@ class Entry:
 
     @classmethod
     def from_json(cls, data: Any) -> Entry:
-        if not (isinstance(data, list) and len(data) == 3 and isinstance(data[1], str)):
+        """Reads what ``to_json`` made.
+
+        Raises:
+            EnvelopeError: It is something else.
+        """
+        if not (isinstance(data, list) and len(data) == 3 and isinstance(data[2], list)):
             raise EnvelopeError("a state entry is not [value, writer, seen writers]")
-        return cls(data[0], data[1], frozenset(data[2]))
+        value, writer, over = data
+        if not all(isinstance(name, str) for name in (writer, *over)):
+            raise EnvelopeError("a state entry names a writer that is no text")
+        return cls(value, writer, frozenset(over))
 
 
 State = dict[str, Entry]
