@@ -363,7 +363,7 @@ def nested(levels: int, around: Callable[[Any], Any] = lambda inner: [inner]) ->
         ({"$": "namedtuple", "c": "builtins:tuple", "v": {"items": []}}, "builtins:tuple is not allowed"),
         ({"$": "namedtuple", "c": f"{__name__}:Pair", "v": {"items": [1]}}, "Pair has 2 items, not 1"),
         ({"$": "dataclass", "c": f"{__name__}:Point", "v": {"attributes": {}, "slots": {"z": 1}}}, "Point has no slot 'z'"),
-        ({"$": "defaultdict", "v": ["eval", []]}, "tagged 'defaultdict' cannot be read"),
+        ({"$": "defaultdict", "of": "eval", "v": []}, "tagged 'defaultdict' cannot be read"),
         ({"$": "pickle", "v": "gASV"}, "unknown tag 'pickle'"),
         ({"$": "datetime", "v": ["datetime"]}, "tagged 'datetime' cannot be read"),
         ({"$": "bytes", "v": 3}, "tagged 'bytes' cannot be read"),
@@ -383,9 +383,11 @@ def nested(levels: int, around: Callable[[Any], Any] = lambda inner: [inner]) ->
         ({"$": "dict", "v": ["ab", "cd"]}, "tagged 'dict' cannot be read"),
         ({"$": "dict", "v": [[1, 2], [True, 3]]}, "of 2 items only 1 are left"),
         ({"$": "dict", "v": [[{}, 1]]}, "tagged 'dict' cannot be read"),
-        ({"$": "deque", "v": ["three", []]}, "tagged 'deque' cannot be read"),
-        ({"$": "deque", "v": [1, [1, 2]]}, "of 2 items only 1 are left"),
-        ({"$": "deque", "v": [10**30, []]}, "tagged 'deque' cannot be read"),
+        ({"$": "deque", "of": "three", "v": []}, "tagged 'deque' cannot be read"),
+        ({"$": "deque", "of": 1, "v": [1, 2]}, "of 2 items only 1 are left"),
+        ({"$": "deque", "v": []}, "tagged 'deque' cannot be read"),
+        ({"$": "deque", "of": True, "v": []}, "tagged 'deque' cannot be read"),
+        ({"$": "deque", "of": 10**30, "v": []}, "tagged 'deque' cannot be read"),
         ({"$": "bytes", "v": "no base64!"}, "tagged 'bytes' cannot be read"),
         ({"$": "Decimal", "v": "1,5"}, "tagged 'Decimal' cannot be read"),
         ({"$": "float", "v": 1}, "tagged 'float' cannot be read"),
@@ -466,7 +468,33 @@ def damage(data: Any, draw: Callable[[st.SearchStrategy[Any]], Any]) -> Any:
 TAGGED = [codec.encode(value) for value in [*VALUES, *MOMENTS[::7]]]
 
 
-@settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda inner: [inner],
+        lambda inner: {"k": inner},
+        lambda inner: {1: inner},
+        lambda inner: (inner,),
+        lambda inner: frozenset({inner}),
+        lambda inner: collections.deque([inner]),
+        lambda inner: collections.defaultdict(None, {1: inner}),
+        lambda inner: Pair(1, inner),
+        lambda inner: Ticket(colour=inner),
+        Parcel,
+    ],
+)
+def test_what_can_be_written_can_be_read_also_with_less_of_the_stack(around: Callable[[Any], Any]) -> None:
+    levels = next(levels for levels in range(10, 1000) if not codec.travels(nested(levels + 1, around)))
+    text = codec.dumps(codec.encode(nested(levels, around)))
+
+    def deeper(frames: int) -> Any:
+        return deeper(frames - 1) if frames else codec.decode(json.loads(text))
+
+    assert levels > 100
+    assert type(deeper(100)) is type(around(1))
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_damaged_data_is_refused_or_a_value_that_travels_on(data: st.DataObject) -> None:
     damaged = damage(data.draw(st.sampled_from(TAGGED)), data.draw)

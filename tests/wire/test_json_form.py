@@ -8,6 +8,7 @@ import datetime as dt
 import decimal
 import enum
 import json
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import msgspec
@@ -209,10 +210,10 @@ def test_a_model_is_what_it_shows_in_json_with_bytes_as_base64(value: object, ex
     assert json_form.to_json(value) == expected
 
 
-def nested(levels: int) -> Any:
+def nested(levels: int, around: Callable[[Any], Any] = lambda inner: [inner]) -> Any:
     value: Any = 1
     for _ in range(levels):
-        value = [value]
+        value = around(value)
     return value
 
 
@@ -271,8 +272,26 @@ def test_it_passes_airflows_supervisor_and_api(value: object) -> None:
     assert "\\u0000" not in json.dumps(message)
 
 
-def test_whatever_travels_has_a_plain_form() -> None:
-    levels = next(levels for levels in range(100, 3000, 10) if not codec.travels(nested(levels + 10)))
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda inner: [inner],
+        lambda inner: {"k": inner},
+        lambda inner: {1: inner},
+        lambda inner: {1: inner, "1": inner} if inner == 1 else {1: inner},
+        lambda inner: (inner,),
+        lambda inner: frozenset({inner}),
+        lambda inner: collections.deque([inner]),
+        lambda inner: Pair(1, inner),
+        lambda inner: Anything(held=inner),
+        lambda inner: Point(1, inner),
+        lambda inner: Anything.model_construct(held=[inner, b"\x89"]),
+    ],
+)
+def test_whatever_travels_has_a_plain_form_also_with_less_of_the_stack(around: Callable[[Any], Any]) -> None:
+    levels = next(levels for levels in range(10, 1000) if not codec.travels(nested(levels + 1, around)))
 
-    assert codec.travels(nested(levels))
-    assert json_form.for_xcom(nested(levels))
+    def deeper(frames: int) -> Any:
+        return deeper(frames - 1) if frames else json_form.for_xcom(nested(levels, around))
+
+    assert json.dumps(deeper(100))

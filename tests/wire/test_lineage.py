@@ -33,9 +33,16 @@ def test_two_branches_that_wrote_one_key_side_by_side_lose_an_update_and_say_so(
 
 
 def test_two_branches_that_wrote_the_same_value_lose_nothing() -> None:
-    left, right = lineage.write({}, {"k": 1}, "a"), lineage.write({}, {"k": 1}, "b")
+    left, right = (lineage.write({}, {"k": value}, name) for value, name in [({"x": 1, "y": 2}, "a"), ({"y": 2, "x": 1}, "b")])
 
     assert lineage.merge([left, right]).lost == []
+
+
+@pytest.mark.parametrize(("one", "other"), [(1, True), ([1], [True]), ({"x": [1.0]}, {"x": [1]}), (1, "1")])
+def test_values_that_python_takes_for_equal_are_two(one: object, other: object) -> None:
+    left, right = lineage.write({}, {"k": one}, "a"), lineage.write({}, {"k": other}, "b")
+
+    assert lineage.merge([left, right]).lost == [lineage.LostUpdate("k", kept="b", lost="a")]
 
 
 def test_a_decided_conflict_stays_decided_downstream() -> None:

@@ -10,7 +10,7 @@ import enum
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from pydantic import BaseModel, RootModel
@@ -32,8 +32,11 @@ def to_json(value: Any) -> Any:
     kind = type(value)
     if kind is str or value is None or kind is bool or kind is int:
         return value
-    if kind is dict:
-        return _of_dict(value)
+    if isinstance(value, dict):
+        found = {
+            key if type(key) is str else _key(key): item if type(item) is str else to_json(item) for key, item in value.items()
+        }
+        return found if len(found) == len(value) else [[to_json(key), to_json(item)] for key, item in value.items()]
     if kind is list:
         return [item if type(item) is str else to_json(item) for item in value]
     if isinstance(value, enum.Enum):
@@ -44,8 +47,6 @@ def to_json(value: Any) -> Any:
         return str.__str__(value)
     if isinstance(value, int):
         return int.__index__(value)
-    if isinstance(value, dict):
-        return _of_dict(value)
     if isinstance(value, (list, tuple, collections.deque)):
         return [to_json(item) for item in value]
     if isinstance(value, (set, frozenset)):
@@ -60,13 +61,6 @@ def to_json(value: Any) -> Any:
     if isinstance(value, (dt.datetime, dt.date, dt.time)):
         return value.isoformat()
     return str(value)
-
-
-def _of_dict(value: Mapping[Any, Any]) -> Any:
-    found = {
-        key if type(key) is str else _key(key): item if type(item) is str else to_json(item) for key, item in value.items()
-    }
-    return found if len(found) == len(value) else [[to_json(key), to_json(item)] for key, item in value.items()]
 
 
 def _key(key: Any) -> str:

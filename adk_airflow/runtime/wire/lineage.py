@@ -7,6 +7,7 @@ predecessor wins, always, and the loss is reported. In one ADK process the later
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -77,9 +78,14 @@ def _newer(key: str, have: Entry, other: Entry, lost: list[LostUpdate]) -> Entry
         return Entry(other.value, other.writer, have.over | other.over)
     if other.writer in have.over:
         return Entry(have.value, have.writer, have.over | other.over)
-    if have.value != other.value or type(have.value) is not type(other.value):
+    if have.value != other.value or _text(have.value) != _text(other.value):
         lost.append(LostUpdate(key, kept=other.writer, lost=have.writer))
     return Entry(other.value, other.writer, have.over | other.over | {have.writer})
+
+
+def _text(value: Any) -> str:
+    """The same for equal encoded values only; for Python, ``[True]`` and ``[1]`` are equal too."""
+    return json.dumps(value, sort_keys=True)
 
 
 def write(state: State, written: Mapping[str, Any], writer: str) -> State:
