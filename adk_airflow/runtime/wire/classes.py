@@ -55,8 +55,8 @@ def put_together(kind: str, class_name: str, parts: Mapping[str, Any]) -> Any:
     """The value as it was.
 
     Raises:
-        EnvelopeError: The class is not loaded, or is not of that kind, or the parts are not what such a value holds.
-        Exception: The parts are not what such a value holds.
+        EnvelopeError: The class is not loaded, is not of that kind, or has other parts.
+        KeyError, TypeError, ValueError: A part is missing or is of another type.
     """
     cls = _loaded_class(class_name, kind)
     if kind == "enum":

@@ -44,7 +44,11 @@ def take_apart(value: Any, where: Callable[[], str]) -> tuple[str, Any] | None:
 
 
 def put_together(tag: str, raw: Any) -> Any:
-    """What ``take_apart`` was given. Raises any error where ``raw`` does not fit the tag."""
+    """What ``take_apart`` was given, of the tag and the data that it gave.
+
+    Raises:
+        TypeError, ValueError, LookupError, OverflowError: The data does not fit the tag.
+    """
     if tag in ("date", "Date"):
         return (dt.date if tag == "date" else pendulum.Date).fromisoformat(raw)
     if tag == "timedelta":
