@@ -233,7 +233,7 @@ def _rest(result: RunResult, runs: list[NodeRun]) -> dict[str, Any]:
 
 
 def _as_json(value: Any, indent: int | None = 2) -> str:
-    """The value as JSON text, in the form that it has as a task's `return_value`."""
+    """The value as JSON text, in the form in which another task reads it."""
     from adk_airflow.runtime.wire import json_form
 
-    return json.dumps(json_form.for_xcom(value), indent=indent, ensure_ascii=False)
+    return json.dumps(json_form.as_read(value), indent=indent, ensure_ascii=False)

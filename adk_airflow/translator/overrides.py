@@ -61,7 +61,7 @@ def _problem(graph: Graph, node: Node, arguments: Any) -> str:
     for key in _WHOLE_NUMBERS:
         value = arguments.get(key)
         if value is not None and (type(value) is not int or value < 1):
-            return f"{key} {value!r} is not a whole number of 1 or more"
+            return f"{key} {value!r} is not an integer of 1 or more"
     if not isinstance(arguments.get("llm_conn_id", ""), str):
         return f"llm_conn_id {arguments['llm_conn_id']!r} is not the id of a connection"
     if "max_iterations" in arguments:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from adk_airflow.errors import EnvelopeError
 from adk_airflow.runtime.wire import lineage
 
 
@@ -30,9 +33,16 @@ def test_two_branches_that_wrote_one_key_side_by_side_lose_an_update_and_say_so(
 
 
 def test_two_branches_that_wrote_the_same_value_lose_nothing() -> None:
-    left, right = lineage.write({}, {"k": 1}, "a"), lineage.write({}, {"k": 1}, "b")
+    left, right = (lineage.write({}, {"k": value}, name) for value, name in [({"x": 1, "y": 2}, "a"), ({"y": 2, "x": 1}, "b")])
 
     assert lineage.merge([left, right]).lost == []
+
+
+@pytest.mark.parametrize(("one", "other"), [(1, True), ([1], [True]), ({"x": [1.0]}, {"x": [1]}), (1, "1")])
+def test_values_that_python_takes_for_equal_are_two(one: object, other: object) -> None:
+    left, right = lineage.write({}, {"k": one}, "a"), lineage.write({}, {"k": other}, "b")
+
+    assert lineage.merge([left, right]).lost == [lineage.LostUpdate("k", kept="b", lost="a")]
 
 
 def test_a_decided_conflict_stays_decided_downstream() -> None:
@@ -55,3 +65,26 @@ def test_an_entry_survives_json() -> None:
     entry = lineage.write(lineage.write({}, {"k": [1]}, "a"), {"k": [2]}, "b")["k"]
 
     assert lineage.Entry.from_json(entry.to_json()) == entry
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        "abc",
+        {},
+        [1, "a"],
+        [1, "a", [], []],
+        [1, 2, []],
+        [1, ["a"], []],
+        [1, "a", "bc"],
+        [1, "a", None],
+        [1, "a", {"b": 1}],
+        [1, "a", ["b", 1]],
+        [1, "a", ["b", None]],
+        [1, "a", [["b"]]],
+    ],
+)
+def test_something_else_is_no_entry(data: object) -> None:
+    with pytest.raises(EnvelopeError, match="a state entry"):
+        lineage.Entry.from_json(data)

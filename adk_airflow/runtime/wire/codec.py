@@ -1,7 +1,8 @@
 """Values as JSON that keeps their Python type.
 
 ``encode``/``decode`` are exact: what comes out equals what went in, type included (``True``, ``1`` and ``"1"`` stay three
-things). A value that JSON lacks becomes ``{"$": tag, "v": ...}``, with its class in ``"c"`` where a module defines it.
+things). A value that JSON lacks becomes ``{"$": tag, "v": ...}``, with its class in ``"c"`` where a module defines it, and in
+``"of"`` the greatest length of a deque, or the name of what a defaultdict makes its values with.
 Decoding never imports a module and never runs code of a value.
 """
 
@@ -9,42 +10,32 @@ from __future__ import annotations
 
 import base64
 import collections
-import datetime as dt
 import decimal
 import json
 import math
 import pathlib
 import uuid
-import zoneinfo
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
-import pendulum
-
 from adk_airflow.errors import EnvelopeError, ValueNotTransferableError
-from adk_airflow.runtime.wire import classes
+from adk_airflow.runtime.wire import classes, dates
 
 TAG = "$"
 
-_FROM_TEXT: dict[str, Callable[[str], Any]] = {
-    "float": float,
-    "bytes": base64.b64decode,
-    "bytearray": lambda text: bytearray(base64.b64decode(text)),
-    "date": dt.date.fromisoformat,
-    "time": dt.time.fromisoformat,
-    "Decimal": decimal.Decimal,
-    "UUID": uuid.UUID,
-    "PosixPath": pathlib.PosixPath,
-    "PurePosixPath": pathlib.PurePosixPath,
-    "PureWindowsPath": pathlib.PureWindowsPath,
-}
-_FROM_LIST: dict[str, Callable[[Any], Any]] = {"tuple": tuple, "set": set, "frozenset": frozenset}
-_FROM_PAIRS: dict[str, Callable[[Any], Any]] = {
-    "dict": dict,
-    "OrderedDict": collections.OrderedDict,
-    "Counter": lambda pairs: collections.Counter(dict(pairs)),
-}
+# What is its own text, and is made of it again.
+_TEXTS: tuple[type, ...] = (
+    decimal.Decimal,
+    uuid.UUID,
+    pathlib.PosixPath,
+    pathlib.PurePosixPath,
+    pathlib.PureWindowsPath,
+)
 _FACTORIES: dict[str, type] = {kind.__name__: kind for kind in (list, dict, set, tuple, str, bytes, int, float, bool)}
+
+# Where in the value a part stands: where its parent stands, and the key or words for the step. Only an error spells it out.
+_Where = tuple[Any, Any, str]
+_ROOT: _Where = (None, None, "value")
 
 
 def encode(value: Any) -> Any:
@@ -54,7 +45,7 @@ def encode(value: Any) -> Any:
         ValueNotTransferableError: The value, or a part of it, has no safe JSON form; the message names its place and type.
     """
     try:
-        return _encode(value, "value")
+        return _encode(value, _ROOT)
     except RecursionError:
         raise ValueNotTransferableError("value is nested too deeply, or holds itself.") from None
 
@@ -68,142 +59,228 @@ def travels(value: Any) -> bool:
     return True
 
 
-def _encode(value: Any, where: str) -> Any:
+# Each level of a value takes more frames of the stack here than in ``_decode``, and more than JSON has levels for it: what one
+# task could encode, the next can decode.
+def _encode(value: Any, where: _Where) -> Any:
     kind = type(value)
     if value is None or kind is bool:
         return value
-    if kind is str:
-        return _checked_text(value, where)
-    if kind is int:
-        return _checked_number(value, where)
-    if kind is float:
-        return value if math.isfinite(value) else {TAG: "float", "v": repr(value)}
-    if kind is list:
-        return [_encode(item, f"{where}[{i}]") for i, item in enumerate(value)]
-    if kind is dict:
-        if all(type(key) is str for key in value) and TAG not in value:
-            return {_checked_text(key, f"{where} key"): _encode(item, f"{where}[{key!r}]") for key, item in value.items()}
-        return {TAG: "dict", "v": _pairs(value, where)}
-    if kind in (collections.OrderedDict, collections.Counter):
-        return {TAG: kind.__name__, "v": _pairs(value, where)}
-    if kind is collections.defaultdict:
-        factory = value.default_factory
-        if factory is not None and factory not in _FACTORIES.values():
-            raise ValueNotTransferableError(
-                f"{where} is a defaultdict that makes its values with {factory!r}, which no task could be told."
-                f" Use one of {', '.join(_FACTORIES)}, or a plain dict."
-            )
-        return {TAG: "defaultdict", "v": [factory and factory.__name__, _pairs(value, where)]}
-    if kind is collections.deque:
-        return {TAG: "deque", "v": [value.maxlen, [_encode(item, f"{where}[{i}]") for i, item in enumerate(value)]]}
-    if kind in (tuple, set, frozenset):
-        items = value if kind is tuple else sorted(value, key=repr)
-        return {TAG: kind.__name__, "v": [_encode(item, f"{where}[{i}]") for i, item in enumerate(items)]}
-    if kind in (bytes, bytearray):
-        return {TAG: kind.__name__, "v": base64.b64encode(value).decode("ascii")}
+    write = _WRITERS.get(kind)
+    if write is not None:
+        return write(value, where)
     if (of_class := classes.kind_of(value)) is not None:
-        name = classes.class_name(kind, of_class, where)
-        parts = classes.take_apart(value, of_class)
-        return {TAG: of_class, "c": name, "v": {part: _encode(held, f"{where} ({part})") for part, held in parts.items()}}
-    if kind in (dt.datetime, pendulum.DateTime):
-        return _encode_datetime(value, where)
-    for tag, cls in (("date", dt.date), ("time", dt.time)):
-        if kind is cls:
-            return {TAG: tag, "v": value.isoformat()}
-    if kind is dt.timedelta:
-        return {TAG: "timedelta", "v": [value.days, value.seconds, value.microseconds]}
-    if kind in (decimal.Decimal, uuid.UUID, pathlib.PosixPath, pathlib.PurePosixPath, pathlib.PureWindowsPath):
-        return {TAG: kind.__name__, "v": str(value)}
+        return _of_class(value, of_class, where)
+    if (date := dates.take_apart(value, lambda: _place(where))) is not None:
+        return {TAG: date[0], "v": date[1]}
     raise ValueNotTransferableError(
-        f"{where} is a {kind.__module__}.{kind.__qualname__}, which has no JSON form. Return or store plain data (str, numbers,"
-        " bool, None, list, dict, tuple, set, bytes, dates) or a pydantic model, dataclass, named tuple or enum of a module."
+        f"{_place(where)} is a {kind.__module__}.{kind.__qualname__}, which has no JSON form. Return or store plain data (str,"
+        " numbers, bool, None, list, dict, tuple, set, bytes, dates) or a pydantic model, dataclass, named tuple or enum of a"
+        " module."
     )
 
 
-def _pairs(value: dict[Any, Any], where: str) -> list[Any]:
-    return [[_encode(k, f"{where} key"), _encode(v, f"{where}[{k!r}]")] for k, v in value.items()]
+def _float(value: float, where: _Where) -> Any:
+    return value if math.isfinite(value) else {TAG: "float", "v": repr(value)}
 
 
-def _checked_text(value: str, where: str) -> str:
+def _dict(value: dict[Any, Any], where: _Where) -> Any:
+    if TAG in value or not all(type(key) is str for key in value):
+        return _mapping(value, where)
+    for key in value:
+        key.isascii() or _text(key, (where, None, " key"))
+    return {
+        key: item if type(item) is str and item.isascii() else _encode(item, (where, key, "")) for key, item in value.items()
+    }
+
+
+def _items(value: Iterable[Any], where: _Where) -> list[Any]:
+    return [item if type(item) is str and item.isascii() else _encode(item, (where, i, "")) for i, item in enumerate(value)]
+
+
+def _pairs(value: dict[Any, Any], where: _Where) -> list[Any]:
+    return [[_encode(k, (where, None, " key")), _encode(v, (where, k, ""))] for k, v in value.items()]
+
+
+def _mapping(value: dict[Any, Any], where: _Where) -> Any:
+    return {TAG: type(value).__name__, "v": _pairs(value, where)}
+
+
+def _tuple(value: tuple[Any, ...], where: _Where) -> Any:
+    return {TAG: "tuple", "v": _items(value, where)}
+
+
+def _set(value: Collection[Any], where: _Where) -> Any:
+    return {TAG: type(value).__name__, "v": _items(sorted(value, key=repr), where)}
+
+
+def _deque(value: collections.deque[Any], where: _Where) -> Any:
+    return {TAG: "deque", "of": value.maxlen, "v": _items(value, where)}
+
+
+def _defaultdict(value: collections.defaultdict[Any, Any], where: _Where) -> Any:
+    factory: Any = value.default_factory
+    if factory is not None and factory not in _FACTORIES.values():
+        raise ValueNotTransferableError(
+            f"{_place(where)} is a defaultdict that makes its values with {factory!r}, which no task could be told."
+            f" Use one of {', '.join(_FACTORIES)}, or a plain dict."
+        )
+    return {TAG: "defaultdict", "of": factory and factory.__name__, "v": _pairs(value, where)}
+
+
+def _bytes(value: bytes | bytearray, where: _Where) -> Any:
+    return {TAG: type(value).__name__, "v": base64.b64encode(value).decode("ascii")}
+
+
+def _as_text(value: Any, where: _Where) -> Any:
+    return {TAG: type(value).__name__, "v": str(value)}
+
+
+def _of_class(value: Any, kind: str, where: _Where) -> Any:
+    name = classes.class_name(type(value), kind, lambda: _place(where))
+    parts = classes.take_apart(value, kind)
+    return {TAG: kind, "c": name, "v": {part: _encode(held, (where, None, f" ({part})")) for part, held in parts.items()}}
+
+
+def _place(where: _Where) -> str:
+    steps = []
+    while where is not None:
+        where, key, words = where
+        steps.append(words or f"[{key!r}]")
+    return "".join(reversed(steps))
+
+
+def _text(value: str, where: _Where) -> str:
     try:
         value.isascii() or value.encode()
     except UnicodeEncodeError as error:
         raise ValueNotTransferableError(
-            f"{where} is text with a half of a character, {value[error.start]!r} at {error.start}, which no database stores."
-            " Decode the text with errors='replace'."
+            f"{_place(where)} is text with an unpaired surrogate, {value[error.start]!r} at {error.start}, which no database"
+            " stores. Decode the text with errors='replace'."
         ) from None
     return value
 
 
-def _checked_number(value: int, where: str) -> int:
+def _integer(value: int, where: _Where) -> int:
     if value.bit_length() > 2000:  # the least limit that Python takes is 640 digits
         try:
             str(value)
         except ValueError as error:
-            raise ValueNotTransferableError(f"{where} is a whole number that has no text form: {error}.") from None
+            raise ValueNotTransferableError(f"{_place(where)} is an integer that has no text form: {error}.") from None
     return value
 
 
-def _encode_datetime(value: dt.datetime, where: str) -> Any:
-    zone = value.tzinfo
-    key = getattr(zone, "key", None) or getattr(zone, "name", None)
-    if zone is not None and not isinstance(key, str) and not isinstance(zone, dt.timezone):
-        raise ValueNotTransferableError(f"{where} has the time zone {zone!r}, which has no name another task could use.")
-    kind = "pendulum" if isinstance(value, pendulum.DateTime) else "datetime"
-    zone_name = key if isinstance(key, str) and not isinstance(zone, dt.timezone) else None
-    naive = value.replace(tzinfo=None) if zone_name else value
-    return {TAG: "datetime", "v": [kind, naive.isoformat(), zone_name, value.fold]}
-
-
-def _decode_datetime(kind: str, text: str, zone_name: str | None, fold: int) -> dt.datetime:
-    plain_value = dt.datetime.fromisoformat(text).replace(fold=fold)
-    if kind == "datetime":
-        return plain_value.replace(tzinfo=zoneinfo.ZoneInfo(zone_name)) if zone_name else plain_value
-    zone = pendulum.timezone(zone_name) if zone_name else plain_value.tzinfo
-    return pendulum.DateTime(*plain_value.timetuple()[:6], plain_value.microsecond, tzinfo=zone, fold=fold)
+_WRITERS: dict[type, Callable[[Any, _Where], Any]] = {
+    str: _text,
+    int: _integer,
+    float: _float,
+    list: _items,
+    dict: _dict,
+    tuple: _tuple,
+    set: _set,
+    frozenset: _set,
+    collections.OrderedDict: _mapping,
+    collections.Counter: _mapping,
+    collections.defaultdict: _defaultdict,
+    collections.deque: _deque,
+    bytes: _bytes,
+    bytearray: _bytes,
+    **dict.fromkeys(_TEXTS, _as_text),
+}
 
 
 def decode(data: Any) -> Any:
     """Turns what ``encode`` made back into the value.
 
     Raises:
-        EnvelopeError: An unknown tag, a value that does not fit its tag, or a class that is not allowed or not loaded.
+        EnvelopeError: An unknown tag, a value that does not fit its tag, a class that is not allowed or not loaded, or
+            data that is nested too deeply.
     """
+    try:
+        return _decode(data)
+    except RecursionError:
+        raise EnvelopeError("a value is nested too deeply to be read") from None
+
+
+def _decode(data: Any) -> Any:
     if isinstance(data, list):
-        return [decode(item) for item in data]
+        return [item if type(item) is str else _decode(item) for item in data]
     if not isinstance(data, dict):
         return data
     if TAG not in data:
-        return {key: decode(item) for key, item in data.items()}
+        return {key: item if type(item) is str else _decode(item) for key, item in data.items()}
     tag: Any = data[TAG]
-    raw: Any = data.get("v")
+    if not (isinstance(tag, str) and tag in _TAGS):
+        raise EnvelopeError(f"a value carries the unknown tag {tag!r}")
     try:
-        if tag in _FROM_PAIRS:
-            return _FROM_PAIRS[tag]((decode(key), decode(item)) for key, item in raw)
-        if tag == "defaultdict":
-            factory, pairs = raw
-            return collections.defaultdict(
-                factory and _FACTORIES[factory], ((decode(key), decode(item)) for key, item in pairs)
-            )
-        if tag == "deque":
-            return collections.deque((decode(item) for item in raw[1]), maxlen=raw[0])
-        if tag in _FROM_LIST:
-            return _FROM_LIST[tag](decode(item) for item in raw)
+        raw = data["v"]
         if tag in _FROM_TEXT:
-            return _FROM_TEXT[tag](raw)
-        if tag == "timedelta":
-            return dt.timedelta(*raw)
-        if tag == "datetime":
-            return _decode_datetime(*raw)
+            return _FROM_TEXT[tag](_typed(raw, str))
+        if tag in dates.TAGS:
+            return dates.put_together(tag, raw)
         if tag in classes.KINDS:
-            return classes.put_together(tag, data["c"], {part: decode(held) for part, held in raw.items()})
-    except EnvelopeError:
+            return classes.put_together(tag, data["c"], {part: _decode(held) for part, held in _typed(raw, dict).items()})
+        of = data["of"] if tag in ("deque", "defaultdict") else None
+        if tag in _FROM_ITEMS:
+            return _all_kept(_FROM_ITEMS[tag]([_decode(item) for item in _typed(raw, list)], of), raw)
+        pairs = {_decode(key): _decode(item) for key, item in map(_pair, _typed(raw, list))}
+        return _all_kept(_FROM_PAIRS[tag](pairs, of), raw)
+    except (EnvelopeError, RecursionError):
         raise
     except Exception as error:
         raise EnvelopeError(f"a value tagged {tag!r} cannot be read: {type(error).__name__}: {error}") from error
-    raise EnvelopeError(f"a value carries the unknown tag {tag!r}")
+
+
+def _from_base64(text: str) -> bytes:
+    return base64.b64decode(text, validate=True)
+
+
+_FROM_TEXT: dict[str, Callable[[str], Any]] = {
+    "float": float,
+    "bytes": _from_base64,
+    "bytearray": lambda text: bytearray(_from_base64(text)),
+    **{kind.__name__: kind for kind in _TEXTS},
+}
+# Of the items, and "of".
+_FROM_ITEMS: dict[str, Callable[[list[Any], Any], Any]] = {
+    "tuple": lambda items, _: tuple(items),
+    "set": lambda items, _: set(items),
+    "frozenset": lambda items, _: frozenset(items),
+    "deque": lambda items, most: collections.deque(items, None if most is None else _typed(most, int)),
+}
+# Of the pairs, and "of".
+_FROM_PAIRS: dict[str, Callable[[dict[Any, Any], Any], Any]] = {
+    "dict": lambda pairs, _: pairs,
+    "OrderedDict": lambda pairs, _: collections.OrderedDict(pairs),
+    "Counter": lambda pairs, _: collections.Counter(pairs),
+    "defaultdict": lambda pairs, name: collections.defaultdict(None if name is None else _FACTORIES[name], pairs),
+}
+_TAGS = frozenset({*_FROM_TEXT, *_FROM_ITEMS, *_FROM_PAIRS, *dates.TAGS, *classes.KINDS})
+
+
+def _typed(raw: Any, kind: type) -> Any:
+    if not isinstance(raw, kind) or isinstance(raw, bool):
+        raise TypeError(f"it holds a {type(raw).__name__}, not a {kind.__name__}")
+    return raw
+
+
+def _pair(raw: Any) -> tuple[Any, Any]:
+    key, item = _typed(raw, list)
+    return key, item
+
+
+def _all_kept(made: Any, raw: list[Any]) -> Any:
+    if len(made) != len(raw):
+        raise ValueError(f"of {len(raw)} items only {len(made)} are left")
+    return made
 
 
 def dumps(data: Any) -> str:
-    """Compact JSON text of already encoded data."""
-    return json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    """Compact JSON text of already encoded data.
+
+    Raises:
+        ValueNotTransferableError: The data is nested too deeply.
+    """
+    try:
+        return json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    except RecursionError:
+        raise ValueNotTransferableError("value is nested too deeply.") from None

@@ -7,6 +7,7 @@ predecessor wins, always, and the loss is reported. In one ADK process the later
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,9 +28,17 @@ class Entry:
 
     @classmethod
     def from_json(cls, data: Any) -> Entry:
-        if not (isinstance(data, list) and len(data) == 3 and isinstance(data[1], str)):
+        """Reads what ``to_json`` made.
+
+        Raises:
+            EnvelopeError: It is something else.
+        """
+        if not (isinstance(data, list) and len(data) == 3 and isinstance(data[2], list)):
             raise EnvelopeError("a state entry is not [value, writer, seen writers]")
-        return cls(data[0], data[1], frozenset(data[2]))
+        value, writer, over = data
+        if not all(isinstance(name, str) for name in (writer, *over)):
+            raise EnvelopeError("a state entry names a writer that is no text")
+        return cls(value, writer, frozenset(over))
 
 
 State = dict[str, Entry]
@@ -69,9 +78,14 @@ def _newer(key: str, have: Entry, other: Entry, lost: list[LostUpdate]) -> Entry
         return Entry(other.value, other.writer, have.over | other.over)
     if other.writer in have.over:
         return Entry(have.value, have.writer, have.over | other.over)
-    if have.value != other.value or type(have.value) is not type(other.value):
+    if have.value != other.value or _text(have.value) != _text(other.value):
         lost.append(LostUpdate(key, kept=other.writer, lost=have.writer))
     return Entry(other.value, other.writer, have.over | other.over | {have.writer})
+
+
+def _text(value: Any) -> str:
+    """The same for equal encoded values only; for Python, ``[True]`` and ``[1]`` are equal too."""
+    return json.dumps(value, sort_keys=True)
 
 
 def write(state: State, written: Mapping[str, Any], writer: str) -> State:
