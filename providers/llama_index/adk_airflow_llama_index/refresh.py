@@ -121,9 +121,11 @@ def refresh_index(
         # Only a model that goes by a name can be made again by a process that is given the location alone.
         settings["embed_model_name"] = embed_model if isinstance(embed_model, str) else None
 
+    from adk_airflow_llama_index.terms import VERSION as terms_version
+
     root.mkdir(parents=True, exist_ok=True)
     with FileLock(root / ".lock"):
-        directory = IndexDirectory(root, settings)
+        directory = IndexDirectory(root, settings, terms_version)
         latest = directory.latest()
         before = latest[1].documents if latest else {}
         unchanged = {name for name, sha256 in hashes.items() if before.get(name) == sha256}
@@ -198,10 +200,10 @@ def _split(splitter: SentenceSplitter, document: SourceDocument) -> list[_Passag
 
 def _load_passages(version: Path, names: set[str]) -> dict[str, list[_Passage]]:
     """The passages, with their vectors, that an intact version has of the documents `names`."""
+    from bm25s import BM25
     from llama_index.core.vector_stores.utils import metadata_dict_to_node
-    from llama_index.retrievers.bm25 import BM25Retriever
 
-    corpus = BM25Retriever.from_persist_dir(str(version / BM25_DIR)).corpus
+    corpus = BM25.load(str(version / BM25_DIR), load_corpus=True).corpus
     vectors: Sequence[Vectors | None] = [None] * len(corpus)
     if (version / VECTORS).exists():
         vectors = np.load(version / VECTORS)
@@ -225,16 +227,24 @@ def _embed(model: BaseEmbedding, passages: list[_Passage], journal: EmbeddingJou
 
 
 def _write(building: Path, nodes: list[BaseNode], vectors: Vectors | None, source: Path) -> None:
-    from llama_index.retrievers.bm25 import BM25Retriever
+    from bm25s import BM25
+    from bm25s.tokenization import Tokenized
+    from llama_index.core.schema import MetadataMode
+    from llama_index.core.vector_stores.utils import node_to_metadata_dict
 
-    try:
-        retriever = BM25Retriever(nodes=nodes, similarity_top_k=1)
-    except ValueError as error:
-        # bm25s cannot make an index without a single term.
+    from adk_airflow_llama_index.terms import document_terms
+
+    terms = document_terms(node.get_content(metadata_mode=MetadataMode.EMBED) for node in nodes)
+    if not any(terms):
         raise IndexSourceError(
             f"The documents below {str(source)!r} hold no word to search for, only stop words or single "
             "characters; put documents with text there."
-        ) from error
-    retriever.persist(str(building / BM25_DIR), show_progress=False)
+        )
+    vocabulary: dict[str, int] = {}
+    numbers = [[vocabulary.setdefault(term, len(vocabulary)) for term in of_node] for of_node in terms]
+    bm25 = BM25()
+    corpus = [node_to_metadata_dict(node) | {"node_id": node.node_id} for node in nodes]
+    bm25.index(Tokenized(numbers, vocabulary), show_progress=False)
+    bm25.save(str(building / BM25_DIR), corpus=corpus, show_progress=False)
     if vectors is not None:
         np.save(building / VECTORS, vectors, allow_pickle=False)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from adk_airflow_llama_index.embedding import Vectors, embed_query, model_identity, resolve_model
 from adk_airflow_llama_index.errors import EmbeddingModelError
-from adk_airflow_llama_index.versions import BM25_DIR, VECTORS, Manifest, read_version, unusable_version
+from adk_airflow_llama_index.versions import BM25_DIR, TERMS, VECTORS, Manifest, read_version, unusable_version
 
 if TYPE_CHECKING:
     from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -42,21 +42,11 @@ class Passage:
 
 
 @dataclass(frozen=True)
-class _Hit:
-    document: str
-    position: int
-    """Place of the passage among the passages of its document."""
-    text: str
-    score: float
-
-
-@dataclass(frozen=True)
 class _LoadedVersion:
     location: Path
     manifest: Manifest
     bm25: Any
-    """The `bm25s.BM25` behind LlamaIndex's BM25Retriever; its corpus holds the passages, by document and
-    position."""
+    """The ``bm25s.BM25``; its corpus holds LlamaIndex's nodes as dicts, by document and position."""
     vectors: Vectors | None
 
 
@@ -66,14 +56,18 @@ _load_lock = threading.Lock()
 @lru_cache(maxsize=CACHED_INDEXES)
 def _load(location: Path) -> PersistedIndex:
     manifest = read_version(location)
-    from llama_index.retrievers.bm25 import BM25Retriever
+    from bm25s import BM25
 
+    from adk_airflow_llama_index.terms import VERSION
+
+    if manifest.libraries.get(TERMS) != VERSION:
+        raise unusable_version(location, "was built by a release that took other terms from texts")
     try:
-        retriever = BM25Retriever.from_persist_dir(str(location / BM25_DIR))
+        bm25 = BM25.load(str(location / BM25_DIR), load_corpus=True)
         vectors = np.load(location / VECTORS) if VECTORS in manifest.files else None
     except FileNotFoundError as error:
         raise unusable_version(location, "was removed while it was read") from error
-    return PersistedIndex(_LoadedVersion(location, manifest, retriever.bm25, vectors))
+    return PersistedIndex(_LoadedVersion(location, manifest, bm25, vectors))
 
 
 def open_index(location: str | Path, *, embed_model: BaseEmbedding | str | None = None) -> PersistedIndex:
@@ -167,34 +161,33 @@ class PersistedIndex:
         depth = max(FUSION_DEPTH, top_k)
         return _fuse([self._bm25(query, depth), self._dense(query, depth)])[:top_k]
 
-    def _bm25(self, query: str, top_k: int) -> list[Passage]:
-        from llama_index.retrievers.bm25 import BM25Retriever
+    def why_nothing(self, query: str, *, mode: SearchMode | None = None) -> str:
+        """A sentence for people and models: why ``search`` finds nothing for this query in this mode."""
+        from adk_airflow_llama_index.terms import query_terms
 
-        passages = self._loaded.manifest.passages
-        k = min(passages, 4 * top_k)
-        while True:
-            # A retriever of its own for each call: PyStemmer's stemmers must not be shared between threads.
-            retriever = BM25Retriever(existing_bm25=self._loaded.bm25, similarity_top_k=k)
-            hits = [
-                _Hit(
-                    found.node.ref_doc_id or "",
-                    int(found.node.node_id.rpartition("#")[2]),
-                    found.node.get_content(),
-                    round(found.score or 0.0, 6),
-                )
-                for found in retriever.retrieve(query)
-            ]
-            ranked = _best_passages(hits)
-            # Several passages of one document, or equal scores, may hide a document that belongs in the
-            # answer.
-            complete = len(ranked) >= top_k and hits[-1].score < ranked[top_k - 1].score
-            if complete or hits[-1].score <= 0 or k == passages:
-                return ranked[:top_k]
-            k = min(passages, 4 * k)
+        if not query.strip():
+            return "The query is blank: ask with words of the text that you are looking for."
+        if mode == "dense":
+            return "No passage resembles the query."
+        searched = "No passage resembles the query, and it" if mode != "bm25" and self.has_embeddings else "The query"
+        if not query_terms(query):
+            return (
+                f"{searched} has no word to search for: stop words, single letters and punctuation are not indexed."
+                " Ask with other words."
+            )
+        return f"{searched} has no word that occurs in the {len(self.documents)} documents. Ask with other words."
+
+    def _bm25(self, query: str, top_k: int) -> list[Passage]:
+        known = self._known_terms(query)
+        return self._ranked(self._loaded.bm25.get_scores(known), top_k) if known else []
+
+    def _known_terms(self, query: str) -> list[str]:
+        from adk_airflow_llama_index.terms import query_terms
+
+        vocabulary = self._loaded.bm25.vocab_dict
+        return [term for term in query_terms(query) if term in vocabulary]
 
     def _dense(self, query: str, top_k: int) -> list[Passage]:
-        from llama_index.core.vector_stores.utils import metadata_dict_to_node
-
         vectors = self._loaded.vectors
         assert vectors is not None
         query_vector = embed_query(self._embed_model(), query)
@@ -203,17 +196,24 @@ class PersistedIndex:
                 f"The embedding model gave {query_vector.shape[1]} numbers for the query, the index "
                 f"{self.location!r} holds vectors of {vectors.shape[1]}: use the model it was built with."
             )
-        scores = np.round(vectors @ query_vector[0], 6)
+        return self._ranked(vectors @ query_vector[0], top_k)
+
+    def _ranked(self, scores: NDArray[Any], top_k: int) -> list[Passage]:
+        """The best passages of the best documents by the score of each passage; one of 0 or below is no match."""
+        from llama_index.core.vector_stores.utils import metadata_dict_to_node
+
+        rounded = np.round(scores.astype(np.float64), 6)
+        matches = np.flatnonzero(rounded > 0)
         best: dict[str, Passage] = {}
-        # Passages lie in the order of document and position, so a stable sort leaves equal scores in that
-        # order.
-        for row in np.argsort(-scores, kind="stable"):
-            if scores[row] <= 0 or len(best) == top_k:
-                break
+        # Passages lie in the order of document and position, so a stable sort leaves equal scores in that order.
+        for row in matches[np.argsort(-rounded[matches], kind="stable")]:
             entry = self._loaded.bm25.corpus[row]
-            if entry["ref_doc_id"] not in best:
+            document = entry["ref_doc_id"]
+            if document not in best:
                 text = metadata_dict_to_node(entry).get_content()
-                best[entry["ref_doc_id"]] = Passage(entry["ref_doc_id"], text, float(scores[row]))
+                best[document] = Passage(document, text, float(rounded[row]))
+                if len(best) == top_k:
+                    break
         return list(best.values())
 
     def _embed_model(self) -> BaseEmbedding:
@@ -229,14 +229,6 @@ class PersistedIndex:
                 self._model = resolve_model(name)
             assert self._model is not None
             return self._model
-
-
-def _best_passages(hits: Iterable[_Hit]) -> list[Passage]:
-    best: dict[str, Passage] = {}
-    for hit in sorted(hits, key=lambda hit: (-hit.score, hit.document, hit.position)):
-        if hit.score > 0:
-            best.setdefault(hit.document, Passage(hit.document, hit.text, hit.score))
-    return list(best.values())
 
 
 def _fuse(rankings: list[list[Passage]]) -> list[Passage]:

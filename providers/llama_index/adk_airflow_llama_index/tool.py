@@ -11,7 +11,7 @@ from google.adk.tools.tool_context import ToolContext
 from google.genai import types
 
 from adk_airflow_llama_index.errors import IndexNotFoundError
-from adk_airflow_llama_index.search import Passage, SearchMode, open_index
+from adk_airflow_llama_index.search import SearchMode, open_index
 
 if TYPE_CHECKING:
     from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -25,7 +25,7 @@ class IndexRetrieval(BaseRetrievalTool):
     query or `{"query": ...}`; with `parallel_worker=True`, a list of them.
 
     Its result is `{"query": str, "passages": [{"document": str, "text": str, "score": float}, ...]}`, best
-    passage first, an empty list when nothing was found.
+    passage first. When nothing was found the list is empty, and `"message"` says why, in words that a model can act on.
 
     Args:
         name: The tool's name, and the node's.
@@ -84,9 +84,10 @@ class IndexRetrieval(BaseRetrievalTool):
                 f"The tool {self.name!r} was given no location, and the state has none under "
                 f"{self.state_key!r}: run refresh_index in an earlier node and put its location there."
             )
-        passages = await asyncio.to_thread(self._search, location, query)
-        return {"query": query, "passages": [dataclasses.asdict(passage) for passage in passages]}
+        return await asyncio.to_thread(self._search, location, query)
 
-    def _search(self, location: str, query: str) -> list[Passage]:
+    def _search(self, location: str, query: str) -> dict[str, Any]:
         index = open_index(location, embed_model=self.embed_model)
-        return index.search(query, top_k=self.top_k, mode=self.mode)
+        passages = index.search(query, top_k=self.top_k, mode=self.mode)
+        found = {"query": query, "passages": [dataclasses.asdict(passage) for passage in passages]}
+        return found if passages else {**found, "message": index.why_nothing(query, mode=self.mode)}

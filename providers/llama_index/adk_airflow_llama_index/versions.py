@@ -6,7 +6,7 @@ index_dir/
   .building-…                   a version being built, or the rest of a build that was killed
   <settings>-<content>/         a version: its name says what it was made from
     manifest.json               written last: settings, hashes of the documents, checksums of the files
-    bm25/                       as LlamaIndex's BM25Retriever persists it, with the passages
+    bm25/                       as bm25s saves it, with LlamaIndex's nodes as its corpus
     vectors.npy                 only with an embedding model: one row per passage
 """
 
@@ -34,6 +34,9 @@ can use the version it was given until this many newer ones have been published 
 FORMAT = 1
 """Raised when the layout changes; versions of another format are not read."""
 
+TERMS = "terms"
+"""The name beside the libraries of a manifest under which it says how texts become terms (`terms.VERSION`)."""
+
 MANIFEST = "manifest.json"
 BM25_DIR = "bm25"
 VECTORS = "vectors.npy"
@@ -52,7 +55,8 @@ class Manifest(BaseModel):
     documents: dict[str, str]
     """The SHA-256 of each document by its name."""
     libraries: dict[str, str]
-    """The releases that wrote it; with another one it is built anew from the same passages and vectors."""
+    """The releases that wrote it, and the version of `terms`; with another one it is built anew from the same passages and
+    vectors."""
     passages: int
     files: dict[str, str]
     """The SHA-256 of each other file of the version by its path."""
@@ -111,10 +115,10 @@ def _checksum(path: Path) -> str:
 class IndexDirectory:
     """The versions with the same settings below `root`. Its methods are called with the refresh lock held."""
 
-    def __init__(self, root: Path, settings: Mapping[str, Any]) -> None:
+    def __init__(self, root: Path, settings: Mapping[str, Any], terms_version: str) -> None:
         self._root = root
         self._settings = dict(settings)
-        self._libraries = {name: installed_version(name) for name in ("bm25s", "llama-index-core")}
+        self._libraries = {name: installed_version(name) for name in ("bm25s", "llama-index-core")} | {TERMS: terms_version}
         self._lineage = version_name(settings, {}, {}).partition("-")[0]
 
     @property
