@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from adk_airflow_google_genai.errors import GoogleGenAIConnectionError, is_refusal, quote, redact
+from adk_airflow_google_genai.errors import GoogleGenAIConnectionError, is_refusal, mask, quote, redact
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
@@ -53,10 +53,13 @@ class Account:
         return {"enterprise": True, "project": self.project, "location": self.location, "credentials": self.credentials}
 
     def refusal(self, error: BaseException) -> GoogleGenAIConnectionError | None:
-        """The error to raise in place of one of google-genai or google-auth; None where the connection is not at fault.
+        """The error to raise in place of one of google-genai or google-auth.
 
-        It must be raised after the `except` block, so that the original is not its context: that one holds the
+        It must be raised after the ``except`` block, so that the original is not its context: that one holds the
         request, and the request the key.
+
+        Returns:
+            None where the connection is not at fault. What the given error says is without credentials then.
         """
         from google.auth.exceptions import DefaultCredentialsError, RefreshError
 
@@ -69,6 +72,7 @@ class Account:
             said = redact(str(error.args[0]) if error.args else type(error).__name__, self._secrets())
             return self._error(f"Google gives no access token for its credentials ({said}). {self._advice()}")
         if not is_refusal(error):
+            mask(error, self._secrets())
             return None
         what = f"the credentials, in project {self.project!r}, {self.location}" if self.vertex else "the API key"
         said = quote(error, self._secrets())

@@ -37,11 +37,18 @@ class VertexAiSearchConnectionTool(VertexAiSearchTool):
         """Adds the search to the request.
 
         Raises:
-            GoogleGenAIConnectionError: The connection names neither a data store nor a search engine, or both.
+            GoogleGenAIConnectionError: There is no such connection, or it names neither a data store nor a search engine,
+                or both.
         """
         from airflow.sdk import BaseHook
+        from airflow.sdk.exceptions import AirflowNotFoundException
 
-        connection = await BaseHook.aget_connection(self.conn_id)
+        try:
+            connection = await BaseHook.aget_connection(self.conn_id)
+        except AirflowNotFoundException:
+            raise GoogleGenAIConnectionError(
+                self.conn_id, "Airflow has no such connection. Add one of type google_genai_vertex, or correct the id."
+            ) from None
         extra = read_extra(connection)
         self.data_store_id, self.search_engine_id = _names(self.conn_id, extra)
         await super().process_llm_request(tool_context=tool_context, llm_request=llm_request)
