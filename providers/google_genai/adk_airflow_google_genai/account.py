@@ -45,7 +45,7 @@ class Account:
         return self.project is not None
 
     def client_kwargs(self) -> dict[str, Any]:
-        """Arguments of `google.genai.Client`, all but `http_options`."""
+        """Arguments of ``google.genai.Client``, all but ``http_options``."""
         if not self.vertex:
             # Said outright: else GOOGLE_GENAI_USE_ENTERPRISE in the environment would take the key to Vertex AI.
             return {"enterprise": False, "api_key": self.api_key}
@@ -134,7 +134,7 @@ def read_account(connection: Connection) -> Account:
 def read_extra(connection: Connection) -> dict[str, Any]:
     """The connection's extra fields.
 
-    Not by `extra_dejson`: that talks to the task's supervisor, which must not be done on an event loop.
+    Not by ``extra_dejson``: that talks to the task's supervisor, which must not be done on an event loop.
 
     Raises:
         GoogleGenAIConnectionError: They are no JSON object.

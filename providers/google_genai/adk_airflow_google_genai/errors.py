@@ -59,7 +59,7 @@ def _reasons(error: BaseException) -> list[str]:
 
 
 def quote(error: BaseException, secrets: Collection[str]) -> str:
-    """Google's own words for an error, such as `403 PERMISSION_DENIED: ...`, on one line and without secrets."""
+    """Google's own words for an error, such as ``403 PERMISSION_DENIED: ...``, on one line and without secrets."""
     body = _body(error)
     head = " ".join(str(part) for part in (http_status(error), body.get("status"), *_reasons(error)) if part)
     return redact(f"{head}: {body.get('message') or getattr(error, 'message', None) or error}", secrets)

@@ -27,13 +27,13 @@ _CREDENTIALS = ("api_key", "credentials", "enterprise", "project", "vertexai")
 
 
 def make_llm(model: str | BaseLlm, connection: Connection) -> BaseLlm:
-    """The model with the credentials of a connection; entry point of the group `adk_airflow.llm`.
+    """The model with the credentials of a connection; entry point of the group ``adk_airflow.llm``.
 
     Args:
-        model: A model name that ADK takes for Gemini, such as `gemini-2.5-flash`, or a `Gemini` object. The object is not
+        model: A model name that ADK takes for Gemini, such as ``gemini-2.5-flash``, or a ``Gemini`` object. The object is not
             changed; what is made of it keeps its fields (retry options, headers, API version), but neither its
-            credentials nor a client of its own. Its `location` stays, where it is one for Vertex AI.
-        connection: Of type `google_genai` or `google_genai_vertex`, as read already: nothing is read or sent here.
+            credentials nor a client of its own. Its ``location`` stays, where it is one for Vertex AI.
+        connection: Of type ``google_genai`` or ``google_genai_vertex``, as read already: nothing is read or sent here.
 
     Returns:
         An object of a subclass of the model's own class. It shares nothing with other connections' ones.
@@ -57,7 +57,7 @@ def make_llm(model: str | BaseLlm, connection: Connection) -> BaseLlm:
 
 
 class ConnectedGemini(Gemini):
-    """Gemini with the credentials of one Airflow connection. Made by `make_llm` only."""
+    """Gemini with the credentials of one Airflow connection. Made by ``make_llm`` only."""
 
     _account: Account = PrivateAttr()
 

@@ -17,15 +17,15 @@ _UNKNOWN = "named by the connection"
 
 
 class VertexAiSearchConnectionTool(VertexAiSearchTool):
-    """ADK's `VertexAiSearchTool`, whose data store or search engine comes from a connection when the model is called.
+    """ADK's ``VertexAiSearchTool``, whose data store or search engine comes from a connection when the model is called.
 
     The search runs inside the model call, with the credentials of the model; so the agent needs a connection of type
-    `google_genai_vertex` for its model, too, mostly this one.
+    ``google_genai_vertex`` for its model, too, mostly this one.
 
     Args:
-        conn_id: Connection of type `google_genai_vertex` with `data_store` or `search_engine` in its extra.
-        filter: As `VertexAiSearchTool` takes it.
-        max_results: As `VertexAiSearchTool` takes it.
+        conn_id: Connection of type ``google_genai_vertex`` with ``data_store`` or ``search_engine`` in its extra.
+        filter: As ``VertexAiSearchTool`` takes it.
+        max_results: As ``VertexAiSearchTool`` takes it.
     """
 
     def __init__(self, *, conn_id: str, filter: str | None = None, max_results: int | None = None) -> None:

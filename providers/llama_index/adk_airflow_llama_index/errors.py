@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class IndexSourceError(ValueError):
-    """The directory given to `refresh_index` cannot become an index; the index that existed is untouched."""
+    """The directory given to ``refresh_index`` cannot become an index; the index that existed is untouched."""
 
 
 class IndexNotFoundError(LookupError):

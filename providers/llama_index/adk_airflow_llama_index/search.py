@@ -32,21 +32,33 @@ FUSION_CONSTANT = 60
 
 @dataclass(frozen=True)
 class Passage:
-    """The best passage of a document for a query."""
+    """The best passage of a document for a query.
+
+    Attributes:
+        document: Path of the document below the source directory.
+        text: The passage as it stands in the document.
+        score: Higher is better, and above 0: BM25 score, cosine similarity, or reciprocal rank sum, after the mode.
+    """
 
     document: str
-    """Path of the document below the source directory."""
     text: str
     score: float
-    """Higher is better and above 0: BM25 score, cosine similarity, or reciprocal rank sum, after the mode."""
 
 
 @dataclass(frozen=True)
 class _LoadedVersion:
+    """A version in memory.
+
+    Attributes:
+        location: Its directory.
+        manifest: What it says about itself.
+        bm25: The ``bm25s.BM25``; its corpus holds LlamaIndex's nodes as dicts, by document and position.
+        vectors: One row per passage of the corpus; None without embeddings.
+    """
+
     location: Path
     manifest: Manifest
     bm25: Any
-    """The ``bm25s.BM25``; its corpus holds LlamaIndex's nodes as dicts, by document and position."""
     vectors: Vectors | None
 
 
@@ -71,9 +83,9 @@ def _load(location: Path) -> PersistedIndex:
 
 
 def open_index(location: str | Path, *, embed_model: BaseEmbedding | str | None = None) -> PersistedIndex:
-    """The index version at `location`, as `RefreshReport.location` names it.
+    """The index version at ``location``, as ``RefreshReport.location`` names it.
 
-    It is read into memory when a process asks for it first and kept there (the last `CACHED_INDEXES` of
+    It is read into memory when a process asks for it first and kept there (the last ``CACHED_INDEXES`` of
     them). Never builds anything and never reads the documents.
 
     Args:
@@ -82,8 +94,8 @@ def open_index(location: str | Path, *, embed_model: BaseEmbedding | str | None 
             version was built with a model's name ("gemini"); not used by a version without embeddings.
 
     Raises:
-        IndexNotFoundError: there is no version at `location`, or it is damaged.
-        EmbeddingModelError: `embed_model` is not the model that the version was built with.
+        IndexNotFoundError: There is no version at ``location``, or it is damaged.
+        EmbeddingModelError: ``embed_model`` is not the model that the version was built with.
     """
     # The lock makes threads that ask for the same version at once wait for one load.
     with _load_lock:
@@ -92,7 +104,7 @@ def open_index(location: str | Path, *, embed_model: BaseEmbedding | str | None 
 
 
 class PersistedIndex:
-    """An immutable version of an index; made by `open_index`. Threads may share it."""
+    """An immutable version of an index; made by ``open_index``. Threads may share it."""
 
     def __init__(self, loaded: _LoadedVersion, model: BaseEmbedding | None = None) -> None:
         self._loaded = loaded
@@ -115,6 +127,7 @@ class PersistedIndex:
 
     @property
     def location(self) -> str:
+        """The directory of the version."""
         return str(self._loaded.location)
 
     @property
@@ -124,10 +137,11 @@ class PersistedIndex:
 
     @property
     def has_embeddings(self) -> bool:
+        """Whether it was built with an embedding model, for dense and fused search."""
         return self._loaded.vectors is not None
 
     def search(self, query: str, *, top_k: int = 5, mode: SearchMode | None = None) -> list[Passage]:
-        """The best passage of each of the `top_k` best documents, best first; equal scores by document name.
+        """The best passage of each of the ``top_k`` best documents, best first; equal scores by document name.
 
         A query that is blank, or of which (with BM25) no word but stop words occurs anywhere, finds nothing.
 
@@ -138,9 +152,9 @@ class PersistedIndex:
                 both); None takes "fused" when the index has embeddings, else "bm25".
 
         Raises:
-            EmbeddingModelError: dense or fused on an index without embeddings, or without its embedding
+            EmbeddingModelError: Dense or fused on an index without embeddings, or without its embedding
                 model.
-            ValueError: `top_k` is below 1 or the mode is unknown.
+            ValueError: ``top_k`` is below 1 or the mode is unknown.
         """
         if top_k < 1:
             raise ValueError(f"top_k is {top_k}; ask for at least one document.")
@@ -162,7 +176,7 @@ class PersistedIndex:
         return _fuse([self._bm25(query, depth), self._dense(query, depth)])[:top_k]
 
     def why_nothing(self, query: str, *, mode: SearchMode | None = None) -> str:
-        """A sentence for people and models: why ``search`` finds nothing for this query in this mode."""
+        """Why ``search`` finds nothing for this query in this mode: a sentence for people and models."""
         from adk_airflow_llama_index.terms import query_terms
 
         if not query.strip():

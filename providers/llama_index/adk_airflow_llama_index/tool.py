@@ -18,24 +18,24 @@ if TYPE_CHECKING:
 
 
 class IndexRetrieval(BaseRetrievalTool):
-    """Searches a persisted index: a tool of an `LlmAgent`, or a fixed node of a graph.
+    """Searches a persisted index: a tool of an ``LlmAgent``, or a fixed node of a graph.
 
     The constructor reads nothing, so the tool may stand at the top of a workflow module. The index is
-    loaded when the tool is called first in a process. As a node, `node(IndexRetrieval())`, its input is the
-    query or `{"query": ...}`; with `parallel_worker=True`, a list of them.
+    loaded when the tool is called first in a process. As a node, ``node(IndexRetrieval())``, its input is the
+    query or ``{"query": ...}``; with ``parallel_worker=True``, a list of them.
 
-    Its result is `{"query": str, "passages": [{"document": str, "text": str, "score": float}, ...]}`, best
-    passage first. When nothing was found the list is empty, and `"message"` says why, in words that a model can act on.
+    Its result is ``{"query": str, "passages": [{"document": str, "text": str, "score": float}, ...]}``, best
+    passage first. When nothing was found the list is empty, and ``"message"`` says why, in words that a model can act on.
 
     Args:
         name: The tool's name, and the node's.
         description: What the model is told about it.
-        location: `RefreshReport.location` of the version to search. None: it is in the state under
-            `state_key`.
+        location: ``RefreshReport.location`` of the version to search. None: it is in the state under
+            ``state_key``.
         state_key: Where an earlier node put the location.
         top_k: Documents at most.
-        mode: As in `PersistedIndex.search`.
-        embed_model: As in `open_index`.
+        mode: As in ``PersistedIndex.search``.
+        embed_model: As in ``open_index``.
     """
 
     def __init__(
@@ -65,10 +65,10 @@ class IndexRetrieval(BaseRetrievalTool):
         return declaration
 
     async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> dict[str, Any]:
-        """Searches for `args["query"]`; other arguments are ignored.
+        """Searches for ``args["query"]``; other arguments are ignored.
 
         Raises:
-            IndexNotFoundError: the state names no index, or there is none at the location.
+            IndexNotFoundError: The state names no index, or there is none at the location.
         """
         query = args.get("query")
         if not isinstance(query, str):

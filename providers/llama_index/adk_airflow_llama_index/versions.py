@@ -35,7 +35,7 @@ FORMAT = 1
 """Raised when the layout changes; versions of another format are not read."""
 
 TERMS = "terms"
-"""The name beside the libraries of a manifest under which it says how texts become terms (`terms.VERSION`)."""
+"""The name beside the libraries of a manifest under which it says how texts become terms (``terms.VERSION``)."""
 
 MANIFEST = "manifest.json"
 BM25_DIR = "bm25"
@@ -46,20 +46,24 @@ _VERSION_NAME = re.compile(r"[0-9a-f]{12}-[0-9a-f]{20}")
 
 
 class Manifest(BaseModel):
-    """What a version says about itself."""
+    """What a version says about itself.
+
+    Attributes:
+        settings: What besides the documents decides the content, as ``refresh_index`` puts it together.
+        documents: The SHA-256 of each document by its name.
+        libraries: The releases that wrote it, and the version of ``terms``; with another one it is built anew from the same
+            passages and vectors.
+        passages: How many there are.
+        files: The SHA-256 of each other file of the version by its path.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
     settings: dict[str, Any]
-    """What besides the documents decides the content, as `refresh_index` puts it together."""
     documents: dict[str, str]
-    """The SHA-256 of each document by its name."""
     libraries: dict[str, str]
-    """The releases that wrote it, and the version of `terms`; with another one it is built anew from the same passages and
-    vectors."""
     passages: int
     files: dict[str, str]
-    """The SHA-256 of each other file of the version by its path."""
 
     @property
     def name(self) -> str:
@@ -71,7 +75,7 @@ def read_version(version: Path) -> Manifest:
     """The manifest of a version whose every byte is as it was published.
 
     Raises:
-        IndexNotFoundError: it is missing, half-written, damaged or of another format.
+        IndexNotFoundError: It is missing, half-written, damaged or of another format.
     """
     try:
         manifest = Manifest.model_validate_json((version / MANIFEST).read_bytes())
@@ -113,7 +117,7 @@ def _checksum(path: Path) -> str:
 
 
 class IndexDirectory:
-    """The versions with the same settings below `root`. Its methods are called with the refresh lock held."""
+    """The versions with the same settings below ``root``. Its methods are called with the refresh lock held."""
 
     def __init__(self, root: Path, settings: Mapping[str, Any], terms_version: str) -> None:
         self._root = root
@@ -149,7 +153,7 @@ class IndexDirectory:
 
     @contextmanager
     def building(self, version: Path) -> Iterator[Path]:
-        """An empty directory to build `version` in. Rests of builds that were killed are removed first."""
+        """An empty directory to build ``version`` in. Rests of builds that were killed are removed first."""
         for rest in self._root.glob(f"{_BUILDING}*"):
             shutil.rmtree(rest)
         building = self._root / f"{_BUILDING}{version.name}"
@@ -161,7 +165,7 @@ class IndexDirectory:
             raise
 
     def publish(self, building: Path, documents: Mapping[str, str], passages: int) -> Manifest:
-        """Completes the version in `building`, gives it its name in one step, and removes the oldest ones."""
+        """Completes the version in ``building``, gives it its name in one step, and removes the oldest ones."""
         manifest = Manifest(
             settings=self._settings,
             documents=dict(documents),
