@@ -61,7 +61,7 @@ class Account:
         Returns:
             None where the connection is not at fault. What the given error says is without credentials then.
         """
-        from google.auth.exceptions import DefaultCredentialsError, RefreshError
+        from google.auth.exceptions import DefaultCredentialsError, RefreshError, TransportError
 
         if isinstance(error, DefaultCredentialsError):
             return self._error(
@@ -70,7 +70,9 @@ class Account:
             )
         if isinstance(error, RefreshError) and not error.retryable:
             said = redact(str(error.args[0]) if error.args else type(error).__name__, self._secrets())
-            return self._error(f"Google gives no access token for its credentials ({said}). {self._advice()}")
+            reason = f"Google gives no access token for its credentials ({said}). {self._advice()}"
+            unreachable = isinstance(error.__cause__, TransportError)  # the metadata server of the machine
+            return GoogleGenAIConnectionError(self.conn_id, reason, permanent=not unreachable)
         if not is_refusal(error):
             mask(error, self._secrets())
             return None

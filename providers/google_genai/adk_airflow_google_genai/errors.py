@@ -20,13 +20,15 @@ class GoogleGenAIConnectionError(RuntimeError):
         conn_id: The connection.
         reason: What is wrong and what to do, without the connection's id; never holds a credential.
         code: HTTP status of Google's answer (400, 401, 403), or None where nothing was sent.
+        permanent: Another try would fail in the same way; a task of adk-airflow makes none.
     """
 
-    def __init__(self, conn_id: str, reason: str, code: int | None = None) -> None:
+    def __init__(self, conn_id: str, reason: str, code: int | None = None, *, permanent: bool = True) -> None:
         super().__init__(conn_id, reason, code)
         self.conn_id = conn_id
         self.reason = reason
         self.code = code
+        self.permanent = permanent
 
     def __str__(self) -> str:
         return f"Connection {self.conn_id!r}: {self.reason}"

@@ -222,7 +222,7 @@ def test_a_refused_key_is_one_error_that_names_the_connection_and_never_the_key(
     assert str(error).startswith("Connection 'my_gemini': Google refuses the API key")
     assert refusal[1] in str(error)
     assert "field API key" in str(error)
-    assert (error.conn_id, error.code) == ("my_gemini", refusal[0])
+    assert (error.conn_id, error.code, error.permanent) == ("my_gemini", refusal[0], True)
     assert (error.__cause__, error.__context__) == (None, None)
     assert cloud.key not in everything(error)
     assert len(cloud.requests) == 1

@@ -12,4 +12,10 @@ class IndexNotFoundError(LookupError):
 
 
 class EmbeddingModelError(ValueError):
-    """The embedding model cannot be made, is missing, or is not the one the index was built with."""
+    """The embedding model cannot be made, is missing, or is not the one the index was built with.
+
+    Attributes:
+        permanent: Another try would fail in the same way; a task of adk-airflow makes none.
+    """
+
+    permanent = True

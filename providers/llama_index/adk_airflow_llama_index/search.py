@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,19 @@ if TYPE_CHECKING:
     from llama_index.core.base.embeddings.base import BaseEmbedding
 
 SearchMode = Literal["bm25", "dense", "fused"]
+
+
+def check_search(top_k: int, mode: SearchMode | None) -> None:
+    """Refuses what no search can mean.
+
+    Raises:
+        ValueError: ``top_k`` is below 1, or the mode is unknown.
+    """
+    if top_k < 1:
+        raise ValueError(f"top_k is {top_k}; ask for at least one document.")
+    if mode not in (None, *get_args(SearchMode)):
+        raise ValueError(f"Unknown search mode {mode!r}; use 'bm25', 'dense', 'fused' or None.")
+
 
 CACHED_INDEXES = 4
 """How many versions a process keeps in memory."""
@@ -156,11 +169,8 @@ class PersistedIndex:
                 model.
             ValueError: ``top_k`` is below 1 or the mode is unknown.
         """
-        if top_k < 1:
-            raise ValueError(f"top_k is {top_k}; ask for at least one document.")
+        check_search(top_k, mode)
         mode = mode or ("fused" if self.has_embeddings else "bm25")
-        if mode not in ("bm25", "dense", "fused"):
-            raise ValueError(f"Unknown search mode {mode!r}; use 'bm25', 'dense', 'fused' or None.")
         if mode != "bm25" and not self.has_embeddings:
             raise EmbeddingModelError(
                 f"Search mode {mode!r} needs embeddings, which the index {self.location!r} does not have: "
@@ -186,7 +196,7 @@ class PersistedIndex:
         searched = "No passage resembles the query, and it" if mode != "bm25" and self.has_embeddings else "The query"
         if not query_terms(query):
             return (
-                f"{searched} has no word to search for: stop words, single letters and punctuation are not indexed."
+                f"{searched} has no word to search for: stop words, single letters or digits and punctuation are not indexed."
                 " Ask with other words."
             )
         return f"{searched} has no word that occurs in the {len(self.documents)} documents. Ask with other words."

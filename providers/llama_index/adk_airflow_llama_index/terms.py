@@ -49,7 +49,7 @@ def document_terms(texts: Iterable[str]) -> list[list[str]]:
 
 
 def query_terms(text: str) -> list[str]:
-    """The terms to look up; none for a query of stop words, single letters and punctuation alone."""
+    """The terms to look up; none for a query of stop words, single letters or digits and punctuation alone."""
     # A stemmer of its own for each call: threads must not share one.
     return list(_terms(text, Stemmer.Stemmer("english"), query=True))
 

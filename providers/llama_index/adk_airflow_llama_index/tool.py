@@ -11,7 +11,7 @@ from google.adk.tools.tool_context import ToolContext
 from google.genai import types
 
 from adk_airflow_llama_index.errors import IndexNotFoundError
-from adk_airflow_llama_index.search import SearchMode, open_index
+from adk_airflow_llama_index.search import SearchMode, check_search, open_index
 
 if TYPE_CHECKING:
     from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -36,6 +36,9 @@ class IndexRetrieval(BaseRetrievalTool):
         top_k: Documents at most.
         mode: As in ``PersistedIndex.search``.
         embed_model: As in ``open_index``.
+
+    Raises:
+        ValueError: ``top_k`` is below 1, or the mode is unknown.
     """
 
     def __init__(
@@ -50,6 +53,7 @@ class IndexRetrieval(BaseRetrievalTool):
         embed_model: BaseEmbedding | str | None = None,
     ) -> None:
         super().__init__(name=name, description=description)
+        check_search(top_k, mode)
         self.location = location
         self.state_key = state_key
         self.top_k = top_k

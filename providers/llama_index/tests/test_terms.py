@@ -59,6 +59,8 @@ def find(tmp_path, write):
         pytest.param("istanbul", "İSTANBUL büyük", "Ankara", id="Turkish capital I with a dot"),
         pytest.param("ısparta", "ISPARTA gül", "Ankara", id="Turkish i without a dot"),
         pytest.param("lodz", "Łódź to miasto", "Ankara", id="Polish"),
+        pytest.param("елка", "зелёная ёлка", "берёза", id="Russian yo"),
+        pytest.param("pho bo", unicodedata.normalize("NFD", "phở bò"), "Ankara", id="decomposed Vietnamese"),
         pytest.param("Malmo", "Malmö och Malmø", "Ankara", id="Nordic"),
         pytest.param("office", "the oﬃce", "a bar", id="ligature"),
         pytest.param("abc", "ＡＢＣ株式会社", "a bar", id="full width"),

@@ -135,7 +135,10 @@ def test_a_parallel_worker_answers_an_empty_list_with_one(location):
         ("", "The query is blank"),
         ("zebra", "The query has no word that occurs in the 4 documents"),
         ("斑馬", "The query has no word that occurs in the 4 documents"),
-        ("the of and", "The query has no word to search for: stop words, single letters and punctuation are not indexed"),
+        (
+            "the of and",
+            "The query has no word to search for: stop words, single letters or digits and punctuation are not indexed",
+        ),
         ("?! a 🚀", "The query has no word to search for"),
     ],
 )
@@ -181,6 +184,14 @@ def test_an_embedding_model_can_be_given(documents, tmp_path, new_embedding):
 def test_without_a_location_the_run_fails_and_says_what_to_do():
     with pytest.raises(IndexNotFoundError, match=r"'search_documents'.*'index_location'.*run refresh_index"):
         run_node(IndexRetrieval(), {"query": "cron"})
+
+
+@pytest.mark.parametrize(
+    ("options", "why"), [({"top_k": 0}, "top_k is 0"), ({"mode": "sparse"}, "Unknown search mode 'sparse'")]
+)
+def test_what_no_search_can_mean_is_refused_when_the_tool_is_made(options, why):
+    with pytest.raises(ValueError, match=why):
+        IndexRetrieval(**options)
 
 
 def test_making_the_tool_reads_nothing():

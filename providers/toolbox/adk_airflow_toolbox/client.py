@@ -160,6 +160,6 @@ def _no_answer(error: Exception, settings: ToolboxSettings, where: str) -> Toolb
     text = settings.redact(str(error))
     if "status 401" in text or "status 403" in text:
         return ToolboxUnavailableError(
-            f"{where} refuses the connection's credentials: {text}. Look at its headers and password."
+            f"{where} refuses the connection's credentials: {text}. Look at its headers and password.", permanent=True
         )
     return ToolboxUnavailableError(f"{where} does not answer as one: {text}")
