@@ -21,8 +21,9 @@ from bm25s.stopwords import STOPWORDS_EN
 VERSION = "2"
 """Raised when a text gets other terms than before: an index that was built with others is built anew."""
 
-# Of no meaning in a word: soft hyphens, joiners, variation selectors; vowel signs that may be left out; Arabic's stretching.
-_IGNORED = regex.compile(r"(?V1)[\p{Default_Ignorable_Code_Point}--[\u200b]]|(?<=[\p{Arabic}\p{Hebrew}]\p{Mn}*)\p{Mn}|\u0640")
+# Of no meaning in a word: soft hyphens, joiners, variation selectors, Arabic's stretching; vowel signs that may be left out.
+_IGNORED = regex.compile(r"(?V1)[[\p{Default_Ignorable_Code_Point}\u0640]--[\u200b]]")
+_POINTED = regex.compile(r"([\p{Arabic}\p{Hebrew}])\p{Mn}+")
 # Thai, Lao, Khmer, Burmese and their kin are what Unicode's line breaking needs a dictionary for (SA).
 _UNSPACED = (
     r"\p{Script_Extensions=Han}\p{Script_Extensions=Hiragana}\p{Script_Extensions=Katakana}\p{Script_Extensions=Bopomofo}"
@@ -77,7 +78,7 @@ def _normalised(text: str) -> str:
     """One form for what reads the same: compatibility forms (full width, ligatures), case, ignorable characters, line ends."""
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     # Without these, letters meet that make one character.
-    bare = unicodedata.normalize("NFKC", _IGNORED.sub("", folded))
+    bare = unicodedata.normalize("NFKC", _POINTED.sub(r"\1", _IGNORED.sub("", folded)))
     return str(_WRAPPED.sub("", bare))
 
 
