@@ -15,8 +15,8 @@ _PRELOADED = (
     "google.adk.apps:App",
     "google.adk.runners:Runner",
     "google.adk.workflow:Workflow",
+    "adk_airflow_llama_index.terms:document_terms",
     "llama_index.core:StorageContext",
-    "llama_index.retrievers.bm25:BM25Retriever",
 )
 
 _MARK = "# Written by adk-airflow at every start."

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from adk_airflow_google_genai.errors import GoogleGenAIConnectionError, is_refusal, quote, redact
+from adk_airflow_google_genai.errors import GoogleGenAIConnectionError, is_refusal, mask, quote, redact
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
@@ -45,7 +45,7 @@ class Account:
         return self.project is not None
 
     def client_kwargs(self) -> dict[str, Any]:
-        """Arguments of `google.genai.Client`, all but `http_options`."""
+        """Arguments of ``google.genai.Client``, all but ``http_options``."""
         if not self.vertex:
             # Said outright: else GOOGLE_GENAI_USE_ENTERPRISE in the environment would take the key to Vertex AI.
             return {"enterprise": False, "api_key": self.api_key}
@@ -53,12 +53,15 @@ class Account:
         return {"enterprise": True, "project": self.project, "location": self.location, "credentials": self.credentials}
 
     def refusal(self, error: BaseException) -> GoogleGenAIConnectionError | None:
-        """The error to raise in place of one of google-genai or google-auth; None where the connection is not at fault.
+        """The error to raise in place of one of google-genai or google-auth.
 
-        It must be raised after the `except` block, so that the original is not its context: that one holds the
+        It must be raised after the ``except`` block, so that the original is not its context: that one holds the
         request, and the request the key.
+
+        Returns:
+            None where the connection is not at fault. What the given error says is without credentials then.
         """
-        from google.auth.exceptions import DefaultCredentialsError, RefreshError
+        from google.auth.exceptions import DefaultCredentialsError, RefreshError, TransportError
 
         if isinstance(error, DefaultCredentialsError):
             return self._error(
@@ -67,8 +70,11 @@ class Account:
             )
         if isinstance(error, RefreshError) and not error.retryable:
             said = redact(str(error.args[0]) if error.args else type(error).__name__, self._secrets())
-            return self._error(f"Google gives no access token for its credentials ({said}). {self._advice()}")
+            reason = f"Google gives no access token for its credentials ({said}). {self._advice()}"
+            unreachable = isinstance(error.__cause__, TransportError)  # the metadata server of the machine
+            return GoogleGenAIConnectionError(self.conn_id, reason, permanent=not unreachable)
         if not is_refusal(error):
+            mask(error, self._secrets())
             return None
         what = f"the credentials, in project {self.project!r}, {self.location}" if self.vertex else "the API key"
         said = quote(error, self._secrets())
@@ -130,7 +136,7 @@ def read_account(connection: Connection) -> Account:
 def read_extra(connection: Connection) -> dict[str, Any]:
     """The connection's extra fields.
 
-    Not by `extra_dejson`: that talks to the task's supervisor, which must not be done on an event loop.
+    Not by ``extra_dejson``: that talks to the task's supervisor, which must not be done on an event loop.
 
     Raises:
         GoogleGenAIConnectionError: They are no JSON object.

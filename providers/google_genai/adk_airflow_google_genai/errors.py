@@ -1,9 +1,9 @@
-"""The one error that says a connection is at fault, and which of Google's errors are turned into it."""
+"""The one error that says a connection is at fault, and Google's errors: which of them it stands for, and none with a key."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any
 
 _MAX_QUOTED = 400
@@ -20,13 +20,15 @@ class GoogleGenAIConnectionError(RuntimeError):
         conn_id: The connection.
         reason: What is wrong and what to do, without the connection's id; never holds a credential.
         code: HTTP status of Google's answer (400, 401, 403), or None where nothing was sent.
+        permanent: Another try would fail in the same way; a task of adk-airflow makes none.
     """
 
-    def __init__(self, conn_id: str, reason: str, code: int | None = None) -> None:
+    def __init__(self, conn_id: str, reason: str, code: int | None = None, *, permanent: bool = True) -> None:
         super().__init__(conn_id, reason, code)
         self.conn_id = conn_id
         self.reason = reason
         self.code = code
+        self.permanent = permanent
 
     def __str__(self) -> str:
         return f"Connection {self.conn_id!r}: {self.reason}"
@@ -58,19 +60,62 @@ def _reasons(error: BaseException) -> list[str]:
     return [str(detail["reason"]) for detail in listed if isinstance(detail, dict) and "reason" in detail]
 
 
-def quote(error: BaseException, secrets: Iterable[str]) -> str:
-    """Google's own words for an error, such as `403 PERMISSION_DENIED: ...`, on one line and without secrets."""
+def quote(error: BaseException, secrets: Collection[str]) -> str:
+    """Google's own words for an error, such as ``403 PERMISSION_DENIED: ...``, on one line and without secrets."""
     body = _body(error)
     head = " ".join(str(part) for part in (http_status(error), body.get("status"), *_reasons(error)) if part)
     return redact(f"{head}: {body.get('message') or getattr(error, 'message', None) or error}", secrets)
 
 
-def redact(text: str, secrets: Iterable[str]) -> str:
+def redact(text: str, secrets: Collection[str]) -> str:
     """The text on one line, cut at 400 characters, with secrets and whatever looks like a Google key replaced."""
+    text = " ".join(_masked_text(text, secrets).split())
+    return text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]}..."
+
+
+def mask(error: BaseException, secrets: Collection[str]) -> None:
+    """Takes secrets, and whatever looks like a Google key, out of what an error says, without another change to it.
+
+    Its class, status and other attributes stay, so that retries and callbacks take it for what it is. An error below it (its
+    cause or context) whose text cannot be changed is taken away.
+    """
+    for link in ("__cause__", "__context__"):
+        below = getattr(error, link)
+        if below is not None:
+            mask(below, secrets)
+            if _masked_text(said := f"{below} {below.args}", secrets) != said:
+                setattr(error, link, None)
+    error.args = _masked(error.args, secrets)
+    for name, value in list(vars(error).items()):
+        masked = _masked(value, secrets)
+        if masked is not value:
+            setattr(error, name, masked)
+
+
+def _masked(value: Any, secrets: Collection[str]) -> Any:
+    """The same object, or a copy where a text in it holds a secret."""
+    if isinstance(value, str):
+        text = _masked_text(value, secrets)
+        return value if text == value else text
+    if type(value) in (list, tuple):
+        items = [_masked(item, secrets) for item in value]
+        return value if all(new is old for new, old in zip(items, value, strict=True)) else type(value)(items)
+    if type(value) is dict:
+        entries = {_masked(key, secrets): _masked(item, secrets) for key, item in value.items()}
+        unchanged = all(key in entries and entries[key] is item for key, item in value.items())
+        return value if unchanged else entries
+    return value
+
+
+def _masked_text(text: str, secrets: Collection[str]) -> str:
     for secret in secrets:
         text = text.replace(secret, "***")
-    text = " ".join(_KEY.sub("***", text).split())
-    return text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]}..."
+    return _KEY.sub("***", text)
+
+
+def is_timeout(error: BaseException) -> bool:
+    """Whether a request waited longer than it was to: asyncio's, httpx's and the Interactions API's errors for that."""
+    return any(cls.__name__ in ("TimeoutError", "TimeoutException", "APITimeoutError") for cls in type(error).__mro__)
 
 
 def _body(error: BaseException) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What Airflow asks for through the entry point `apache_airflow_provider`: above all the forms of the connections."""
+"""What Airflow asks for through the entry point ``apache_airflow_provider``: above all the forms of the connections."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _PORT = "443 (Airflow's Test button needs a port)"
 
 
 def get_provider_info() -> dict[str, Any]:
-    """The provider's name and its two connection types; field names are those that `account.py` reads."""
+    """The provider's name and its two connection types; field names are those that ``account.py`` reads."""
     return {
         "package-name": "adk-airflow-google-genai",
         "name": "ADK Google GenAI",

@@ -37,7 +37,7 @@ class GoogleGenAIHook(BaseHook):
         """A new client.
 
         Args:
-            http_options: As `google.genai.Client` takes them; the connection's base URL goes before theirs.
+            http_options: As ``google.genai.Client`` takes them; the connection's base URL goes before theirs.
 
         Raises:
             GoogleGenAIConnectionError: The connection lacks something.
@@ -54,7 +54,7 @@ class GoogleGenAIHook(BaseHook):
         return Client(**account.client_kwargs(), http_options=options)
 
     def get_conn(self) -> Client:
-        """The same as `get_client()`."""
+        """The same as ``get_client()``."""
         return self.get_client()
 
     def test_connection(self) -> tuple[bool, str]:
@@ -81,7 +81,7 @@ class GoogleGenAIHook(BaseHook):
 
 
 class GoogleGenAIVertexHook(GoogleGenAIHook):
-    """The same for connections of type `google_genai_vertex`; Airflow wants one hook class per type."""
+    """The same for connections of type ``google_genai_vertex``; Airflow wants one hook class per type."""
 
     default_conn_name = "google_genai_vertex_default"
     conn_type = "google_genai_vertex"

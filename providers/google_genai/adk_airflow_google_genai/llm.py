@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import cache
+from inspect import getattr_static
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from google.adk.models.base_llm import BaseLlm
@@ -14,7 +15,7 @@ from google.genai import types
 from pydantic import PrivateAttr
 
 from adk_airflow_google_genai.account import VERTEX, Account, read_account
-from adk_airflow_google_genai.errors import GoogleGenAIConnectionError
+from adk_airflow_google_genai.errors import GoogleGenAIConnectionError, is_timeout
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
@@ -26,13 +27,13 @@ _CREDENTIALS = ("api_key", "credentials", "enterprise", "project", "vertexai")
 
 
 def make_llm(model: str | BaseLlm, connection: Connection) -> BaseLlm:
-    """The model with the credentials of a connection; entry point of the group `adk_airflow.llm`.
+    """The model with the credentials of a connection; entry point of the group ``adk_airflow.llm``.
 
     Args:
-        model: A model name that ADK takes for Gemini, such as `gemini-2.5-flash`, or a `Gemini` object. The object is not
+        model: A model name that ADK takes for Gemini, such as ``gemini-2.5-flash``, or a ``Gemini`` object. The object is not
             changed; what is made of it keeps its fields (retry options, headers, API version), but neither its
-            credentials nor a client of its own. Its `location` stays, where it is one for Vertex AI.
-        connection: Of type `google_genai` or `google_genai_vertex`, as read already: nothing is read or sent here.
+            credentials nor a client of its own. Its ``location`` stays, where it is one for Vertex AI.
+        connection: Of type ``google_genai`` or ``google_genai_vertex``, as read already: nothing is read or sent here.
 
     Returns:
         An object of a subclass of the model's own class. It shares nothing with other connections' ones.
@@ -56,19 +57,19 @@ def make_llm(model: str | BaseLlm, connection: Connection) -> BaseLlm:
 
 
 class ConnectedGemini(Gemini):
-    """Gemini with the credentials of one Airflow connection. Made by `make_llm` only."""
+    """Gemini with the credentials of one Airflow connection. Made by ``make_llm`` only."""
 
     _account: Account = PrivateAttr()
 
-    # ADK's own again, for classes that pin a client by overriding these: the connection is what counts.
-    api_client: ClassVar[Any] = Gemini.__dict__["api_client"]
-    _live_api_client: ClassVar[Any] = Gemini.__dict__["_live_api_client"]
+    # ADK's own again, for classes that pin a client by overriding it: the connection is what counts.
+    api_client: ClassVar[Any] = getattr_static(Gemini, "api_client")
 
     async def generate_content_async(self, llm_request: LlmRequest, stream: bool = False) -> AsyncGenerator[LlmResponse, None]:
         """As ADK's.
 
         Raises:
-            GoogleGenAIConnectionError: Google refuses the connection's credentials. Other errors are google-genai's own.
+            GoogleGenAIConnectionError: Google refuses the connection's credentials. Other errors are google-genai's own,
+                without the key where their words quote it; one of a request that took too long names model and limit.
         """
         refusal = None
         try:
@@ -78,9 +79,23 @@ class ConnectedGemini(Gemini):
         except Exception as error:
             refusal = self._account.refusal(error)
             if refusal is None:
+                if is_timeout(error):
+                    error.args = (self._timeout_words(llm_request, str(error)),)
                 raise
         if refusal is not None:
             raise refusal
+
+    def _timeout_words(self, request: LlmRequest, said: str) -> str:
+        """What an error that mostly says nothing should say; its class stays, and with it what ``retry_config`` makes of it."""
+        own = types.HttpOptions.model_validate((self.client_kwargs or {}).get("http_options") or {})
+        of_request = request.config.http_options if request.config else None
+        limit = (of_request.timeout if of_request else None) or own.timeout
+        within = f" within {limit / 1000:g} s" if limit else " in time"
+        return (
+            f"Connection {self._account.conn_id!r}: model {request.model or self.model!r} gave no answer{within}"
+            f"{f' ({said})' if said else ''}. Give it longer (timeout of http_options, in milliseconds), ask for less, or let"
+            " the node's retry_config ask again."
+        )
 
 
 @cache

@@ -17,15 +17,15 @@ _UNKNOWN = "named by the connection"
 
 
 class VertexAiSearchConnectionTool(VertexAiSearchTool):
-    """ADK's `VertexAiSearchTool`, whose data store or search engine comes from a connection when the model is called.
+    """ADK's ``VertexAiSearchTool``, whose data store or search engine comes from a connection when the model is called.
 
     The search runs inside the model call, with the credentials of the model; so the agent needs a connection of type
-    `google_genai_vertex` for its model, too, mostly this one.
+    ``google_genai_vertex`` for its model, too, mostly this one.
 
     Args:
-        conn_id: Connection of type `google_genai_vertex` with `data_store` or `search_engine` in its extra.
-        filter: As `VertexAiSearchTool` takes it.
-        max_results: As `VertexAiSearchTool` takes it.
+        conn_id: Connection of type ``google_genai_vertex`` with ``data_store`` or ``search_engine`` in its extra.
+        filter: As ``VertexAiSearchTool`` takes it.
+        max_results: As ``VertexAiSearchTool`` takes it.
     """
 
     def __init__(self, *, conn_id: str, filter: str | None = None, max_results: int | None = None) -> None:
@@ -37,11 +37,18 @@ class VertexAiSearchConnectionTool(VertexAiSearchTool):
         """Adds the search to the request.
 
         Raises:
-            GoogleGenAIConnectionError: The connection names neither a data store nor a search engine, or both.
+            GoogleGenAIConnectionError: There is no such connection, or it names neither a data store nor a search engine,
+                or both.
         """
         from airflow.sdk import BaseHook
+        from airflow.sdk.exceptions import AirflowNotFoundException
 
-        connection = await BaseHook.aget_connection(self.conn_id)
+        try:
+            connection = await BaseHook.aget_connection(self.conn_id)
+        except AirflowNotFoundException:
+            raise GoogleGenAIConnectionError(
+                self.conn_id, "Airflow has no such connection. Add one of type google_genai_vertex, or correct the id."
+            ) from None
         extra = read_extra(connection)
         self.data_store_id, self.search_engine_id = _names(self.conn_id, extra)
         await super().process_llm_request(tool_context=tool_context, llm_request=llm_request)

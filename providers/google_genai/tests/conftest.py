@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -32,6 +33,7 @@ class Cloud:
         assertions: The forms that asked for a token.
         status: HTTP status of the API's answers.
         answer: Their JSON.
+        answering: Not set: the API answers nothing until the test ends.
         token_error: Answer of the token endpoint instead of a token, with status 400.
     """
 
@@ -43,6 +45,7 @@ class Cloud:
     status: int = 200
     answer: Any = field(default_factory=lambda: ANSWER)
     token_error: dict[str, str] | None = None
+    answering: threading.Event = field(default_factory=threading.Event)
 
     def refuse(self, status: int, name: str, message: str, reason: str | None = None) -> None:
         """Answers with an error as Google words it; `{key}` in the message is the key, which Google quotes now and then."""
@@ -56,6 +59,7 @@ class Cloud:
 @pytest.fixture
 def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
     state = Cloud()
+    state.answering.set()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -68,7 +72,9 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
             headers = {name.lower(): value for name, value in self.headers.items()}
             body = json.loads(content) if content else {}
             state.requests.append(SimpleNamespace(method=self.command, path=self.path, headers=headers, body=body))
-            self._send(state.status, state.answer)
+            state.answering.wait()
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # nobody waits for it any more
+                self._send(state.status, state.answer)
 
         do_GET = do_POST
 
@@ -89,6 +95,7 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
     thread.start()
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     yield state
+    state.answering.set()
     server.shutdown()
     thread.join()
     server.server_close()

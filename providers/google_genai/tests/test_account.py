@@ -8,6 +8,7 @@ import pytest
 from adk_airflow_google_genai.account import read_account
 from adk_airflow_google_genai.errors import GoogleGenAIConnectionError
 from airflow.sdk import Connection
+from google.auth.exceptions import RefreshError, TransportError
 
 KEY = "AIza-not-a-real-key-0123456789abcdef"
 
@@ -89,3 +90,11 @@ def test_a_damaged_private_key_is_not_quoted(vertex_connection, key_json):
     with pytest.raises(GoogleGenAIConnectionError, match="cannot be read") as caught:
         read_account(vertex_connection(key=json.dumps(info)))
     assert "secret-1" not in f"{caught.value!r} {caught.value.__context__!r}"
+
+
+def test_a_metadata_server_that_cannot_be_reached_may_be_there_at_the_next_try(vertex_connection):
+    account = read_account(vertex_connection())
+    refused, unreachable = RefreshError("invalid_grant"), RefreshError("no answer")
+    unreachable.__cause__ = TransportError("connection refused")
+    assert account.refusal(refused).permanent is True
+    assert account.refusal(unreachable).permanent is False

@@ -222,7 +222,7 @@ def test_a_refused_key_is_one_error_that_names_the_connection_and_never_the_key(
     assert str(error).startswith("Connection 'my_gemini': Google refuses the API key")
     assert refusal[1] in str(error)
     assert "field API key" in str(error)
-    assert (error.conn_id, error.code) == ("my_gemini", refusal[0])
+    assert (error.conn_id, error.code, error.permanent) == ("my_gemini", refusal[0], True)
     assert (error.__cause__, error.__context__) == (None, None)
     assert cloud.key not in everything(error)
     assert len(cloud.requests) == 1
@@ -282,6 +282,69 @@ def test_other_errors_are_google_genais_own(status, name, kind, cloud, gemini_co
     with pytest.raises(kind, match="no luck today") as caught:
         asyncio.run(ask(make_llm(MODEL, gemini_connection())))
     assert caught.value.code == status
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("status", "interactions"),
+    # The Interactions API asks again for some seconds after the others.
+    [*((status, False) for status in (400, 404, 408, 429, 500, 503, 504)), (400, True), (404, True)],
+)
+def test_no_error_quotes_the_key_and_its_class_and_status_stay(status, stream, interactions, cloud, gemini_connection):
+    def ask_once(message: str) -> Exception:
+        cloud.refuse(status, "UNAVAILABLE", message)
+        options = types.HttpRetryOptions(attempts=1)
+        llm = make_llm(Gemini(model=MODEL, use_interactions_api=interactions, retry_options=options), gemini_connection())
+        with pytest.raises(Exception, match=str(status)) as caught:
+            asyncio.run(ask(llm, stream=stream))
+        return caught.value
+
+    plain, quoting = ask_once("no luck with key"), ask_once("no luck with key {key}")
+    shown = [str(part) for part in walk(quoting)]
+    assert cloud.key not in "".join(shown)
+    assert "no luck with key ***" in "".join(shown)
+    assert type(quoting) is type(plain)
+    assert getattr(quoting, "code", None) == getattr(plain, "code", None)
+    assert "no luck with key" in str(plain)
+
+
+def walk(error: BaseException | None) -> list[Any]:
+    """All that an error and those below it say."""
+    parts: list[Any] = []
+    while error is not None:
+        parts += [str(error), error.args, vars(error), *traceback.format_exception_only(error)]
+        error = error.__cause__ or error.__context__
+    return parts
+
+
+def test_a_key_of_somebody_else_is_masked_too(cloud, gemini_connection):
+    cloud.refuse(500, "INTERNAL", "upstream key AIzaSyA-0123456789abcdefghijklmnopqrs failed")
+    with pytest.raises(ServerError, match=r"upstream key \*\*\* failed"):
+        asyncio.run(ask(make_llm(MODEL, gemini_connection())))
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("where", ["client", "request"])
+def test_a_request_that_takes_too_long_names_model_and_limit(where, stream, cloud, gemini_connection):
+    cloud.answering.clear()
+    options = types.HttpOptions(timeout=300)
+    llm = make_llm(
+        Gemini(model=MODEL, client_kwargs={"http_options": options} if where == "client" else {}), gemini_connection()
+    )
+    request = LlmRequest(
+        model=MODEL,
+        contents=[types.Content(role="user", parts=[types.Part(text="hi")])],
+        config=types.GenerateContentConfig(http_options=options if where == "request" else None),
+    )
+
+    async def run() -> None:
+        async for _ in llm.generate_content_async(request, stream=stream):
+            pass
+
+    with pytest.raises(TimeoutError) as caught:
+        asyncio.run(run())
+    assert type(caught.value) is TimeoutError
+    assert str(caught.value).startswith(f"Connection 'gemini': model '{MODEL}' gave no answer within 0.3 s. Give it longer")
 
 
 # -- nothing shows the key -----------------------------------------------------------------------------------

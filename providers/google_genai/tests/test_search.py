@@ -56,6 +56,11 @@ def test_a_connection_that_does_not_name_one_is_told_what_to_fill_in(extra, says
         run(tool, **extra)
 
 
+def test_a_connection_that_is_not_there_is_named(run):
+    with pytest.raises(GoogleGenAIConnectionError, match=r"^Connection 'nowhere': Airflow has no such connection\. Add one"):
+        run(VertexAiSearchConnectionTool(conn_id="nowhere"))
+
+
 def test_the_tool_is_one_that_lives_in_the_model_call():
     tool = VertexAiSearchConnectionTool(conn_id="not_there")
     assert isinstance(tool, VertexAiSearchTool)

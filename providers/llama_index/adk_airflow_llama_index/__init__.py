@@ -1,7 +1,7 @@
 """Persisted LlamaIndex indexes, as an ADK retrieval tool for batch pipelines.
 
-One task calls `refresh_index`, which turns a directory of text files into an immutable version of an index;
-the tasks that ask questions load that version with `open_index` or through the ADK tool `IndexRetrieval`.
+One task calls ``refresh_index``, which turns a directory of text files into an immutable version of an index;
+the tasks that ask questions load that version with ``open_index`` or through the ADK tool ``IndexRetrieval``.
 The names below are imported when they are first used, so that importing this package (a DAG file does)
 costs nothing.
 """

@@ -23,7 +23,7 @@ GEMINI = "gemini"
 """The name under which any process can make the Gemini embedding model again."""
 
 GEMINI_MODEL = "gemini-embedding-2-preview"
-"""The model that ADK's `FilesRetrieval` uses when it is given none."""
+"""The model that ADK's ``FilesRetrieval`` uses when it is given none."""
 
 MAX_QUERY_CHARACTERS = 16_000
 """A longer query is cut before it is embedded: models refuse or ignore more than some thousand tokens."""
@@ -46,10 +46,10 @@ Vectors = NDArray[np.float32]
 
 
 def resolve_model(embed_model: BaseEmbedding | str | None) -> BaseEmbedding | None:
-    """The model object for what a user passed as `embed_model`.
+    """The model object for what a user passed as ``embed_model``.
 
     Raises:
-        EmbeddingModelError: an unknown name, or the Gemini model without its package or its key.
+        EmbeddingModelError: An unknown name, or the Gemini model without its package or its key.
     """
     if embed_model is None:
         return None
@@ -91,7 +91,7 @@ def _gemini() -> BaseEmbedding:
 
 @contextmanager
 def _vertex_ai_off_means_off() -> Iterator[None]:
-    """Hides GOOGLE_GENAI_USE_VERTEXAI while it says no, as the `.env` that `adk create` writes does.
+    """Hides GOOGLE_GENAI_USE_VERTEXAI while it says no, as the ``.env`` that ``adk create`` writes does.
 
     LlamaIndex takes any value of it for yes, also "0" and "FALSE". To everyone else a variable that says no and
     none at all are the same, so another thread cannot tell the difference.
@@ -144,7 +144,7 @@ class EmbeddingJournal:
         return self._vectors[self._key(text)]
 
     def add(self, texts: Sequence[str], vectors: Sequence[Sequence[float]]) -> None:
-        """Writes the vectors of `texts` down before anything else is asked of the model."""
+        """Writes the vectors of ``texts`` down before anything else is asked of the model."""
         with self._path.open("a", encoding="utf-8") as file:
             for text, vector in zip(texts, vectors, strict=True):
                 self._vectors[self._key(text)] = list(vector)
@@ -162,10 +162,10 @@ class EmbeddingJournal:
 def embed_passages(
     model: BaseEmbedding, texts: Sequence[str], journal: EmbeddingJournal, progress: Callable[[str], None]
 ) -> Vectors:
-    """The unit vectors of `texts` (not empty); the model is asked for those the journal does not hold.
+    """The unit vectors of ``texts`` (not empty); the model is asked for those the journal does not hold.
 
     Raises:
-        EmbeddingModelError: the model's vectors are not of one length.
+        EmbeddingModelError: The model's vectors are not of one length.
     """
     pending = [text for text in dict.fromkeys(texts) if text not in journal]
     for start in range(0, len(pending), model.embed_batch_size):
@@ -179,7 +179,7 @@ def embed_passages(
 
 
 def embed_query(model: BaseEmbedding, query: str) -> Vectors:
-    """The unit vector of `query`, as a matrix of one row."""
+    """The unit vector of ``query``, as a matrix of one row."""
     vector = model.get_query_embedding(query[:MAX_QUERY_CHARACTERS])
     return unit_rows(np.asarray([vector], dtype=np.float32))
 

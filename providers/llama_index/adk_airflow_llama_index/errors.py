@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class IndexSourceError(ValueError):
-    """The directory given to `refresh_index` cannot become an index; the index that existed is untouched."""
+    """The directory given to ``refresh_index`` cannot become an index; the index that existed is untouched."""
 
 
 class IndexNotFoundError(LookupError):
@@ -12,4 +12,10 @@ class IndexNotFoundError(LookupError):
 
 
 class EmbeddingModelError(ValueError):
-    """The embedding model cannot be made, is missing, or is not the one the index was built with."""
+    """The embedding model cannot be made, is missing, or is not the one the index was built with.
+
+    Attributes:
+        permanent: Another try would fail in the same way; a task of adk-airflow makes none.
+    """
+
+    permanent = True

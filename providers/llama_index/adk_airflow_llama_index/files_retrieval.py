@@ -1,4 +1,4 @@
-"""ADK's `FilesRetrieval` over a persisted index."""
+"""ADK's ``FilesRetrieval`` over a persisted index."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ logger = logging.getLogger(__name__)
 
 
 class FilesRetrieval(BaseRetrievalTool):
-    """A drop-in for `google.adk.tools.retrieval.files_retrieval.FilesRetrieval` whose constructor does nothing.
+    """A drop-in for ``google.adk.tools.retrieval.files_retrieval.FilesRetrieval`` whose constructor does nothing.
 
     ADK's own reads and embeds its whole directory when it is made: at the top of a workflow module that is every parse of
     every process. This one does so when it is first called, into an index on disk that every other task and run finds. Only
     files that changed are embedded again, and tasks that start together take turns, so each file is embedded once.
 
-    The result is ADK's: the text of the passage that is most similar to `query`, or a sentence that says there is none. What
+    The result is ADK's: the text of the passage that is most similar to ``query``, or a sentence that says there is none. What
     differs: only UTF-8 text files are read, those of folders below included (others are logged as skipped); the file's path
     is not part of what is embedded; of two passages of one similarity the one of the first file by name is returned.
 
@@ -36,7 +36,7 @@ class FilesRetrieval(BaseRetrievalTool):
         input_dir: The directory of the files.
         embedding_model: A LlamaIndex model. None: Gemini's, as in ADK.
         index_dir: Where the index is kept; the same for all tasks, on several machines a shared disk. None: beside the
-            directory, with `.index` added to its name.
+            directory, with ``.index`` added to its name.
     """
 
     def __init__(
@@ -55,11 +55,11 @@ class FilesRetrieval(BaseRetrievalTool):
         self._location: str | None = None
 
     async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> str:
-        """The text of the best passage for `args["query"]`.
+        """The text of the best passage for ``args["query"]``.
 
         Raises:
-            IndexSourceError: the directory is missing, or holds no text.
-            EmbeddingModelError: the package or key of the embedding model is missing.
+            IndexSourceError: The directory is missing, or holds no text.
+            EmbeddingModelError: The package or key of the embedding model is missing.
         """
         return await asyncio.to_thread(self._search, args["query"])
 

@@ -1,4 +1,4 @@
-"""What Airflow asks for through the entry point `apache_airflow_provider`."""
+"""What Airflow asks for through the entry point ``apache_airflow_provider``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def get_provider_info() -> dict[str, Any]:
-    """The description of this provider that `airflow providers` shows."""
+    """The description of this provider that ``airflow providers`` shows."""
     return {
         "package-name": "adk-airflow-llama-index",
         "name": "ADK LlamaIndex",

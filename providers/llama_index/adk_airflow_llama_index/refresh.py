@@ -45,22 +45,30 @@ def _sentences(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class RefreshReport:
-    """What a refresh found and did. `documents == added + changed + reused`."""
+    """What a refresh found and did.
+
+    Attributes:
+        location: Absolute path of the immutable version, for ``open_index`` and ``IndexRetrieval``.
+        documents: How many there are: ``added + changed + reused``.
+        passages: How many there are.
+        added: Documents that the latest version with the same settings did not have (all, when there was none).
+        changed: Documents of another content than in that version.
+        removed: Documents of that version that are gone.
+        reused: Documents whose passages (and embeddings) were taken over as they are.
+        skipped: ``{"document": name, "reason": words}`` for every file that is not a document of the index.
+        built: False when the version existed already.
+        seconds: How long it took.
+    """
 
     location: str
-    """Absolute path of the immutable version, for `open_index` and `IndexRetrieval`."""
     documents: int
     passages: int
     added: int
-    """Documents that the latest version with the same settings did not have (all, when there was none)."""
     changed: int
     removed: int
     reused: int
-    """Documents whose passages (and embeddings) were taken over as they are."""
     skipped: list[dict[str, str]]
-    """`{"document": name, "reason": words}` for every file that is not a document of the index."""
     built: bool
-    """False when the version existed already."""
     seconds: float
 
     def to_dict(self) -> dict[str, Any]:
@@ -77,26 +85,26 @@ def refresh_index(
     chunk_overlap: int = CHUNK_OVERLAP,
     progress: Callable[[str], None] | None = None,
 ) -> RefreshReport:
-    """Makes sure that `index_dir` holds a version of the index for what `source_dir` holds now.
+    """Makes sure that ``index_dir`` holds a version of the index for what ``source_dir`` holds now.
 
-    Every UTF-8 text file below `source_dir` is a document, named by its path below it; hidden files are
+    Every UTF-8 text file below ``source_dir`` is a document, named by its path below it; hidden files are
     ignored, anything else is skipped and reported. Unchanged documents (by content hash) keep their
     passages and embeddings; the BM25 statistics, which depend on all documents, are computed anew. The
     version is built aside and appears in one step; an index that was there stays as it is, whatever fails.
-    Processes and threads may call this at once for the same `index_dir`: they take turns.
+    Processes and threads may call this at once for the same ``index_dir``: they take turns.
 
     Args:
         source_dir: The directory of the documents.
-        index_dir: The directory of the versions; made when missing, and not inside `source_dir`.
-        embed_model: None for BM25 alone (no key, no network), a LlamaIndex `BaseEmbedding`, or "gemini".
+        index_dir: The directory of the versions; made when missing, and not inside ``source_dir``.
+        embed_model: None for BM25 alone (no key, no network), a LlamaIndex ``BaseEmbedding``, or "gemini".
         chunk_size: Tokens of a passage at most.
-        chunk_overlap: Tokens that a passage shares with the one before it; less than `chunk_size`.
+        chunk_overlap: Tokens that a passage shares with the one before it; less than ``chunk_size``.
         progress: Is told in words what is going on.
 
     Raises:
-        IndexSourceError: `source_dir` is missing, no directory, or without a document that can be searched.
-        EmbeddingModelError: the embedding model is unknown, or its package or key is missing.
-        ValueError: the chunk size or overlap makes no sense.
+        IndexSourceError: ``source_dir`` is missing, no directory, or without a document that can be searched.
+        EmbeddingModelError: The embedding model is unknown, or its package or key is missing.
+        ValueError: The chunk size or overlap makes no sense.
     """
     started = time.monotonic()
     tell = progress or _silent
@@ -121,9 +129,11 @@ def refresh_index(
         # Only a model that goes by a name can be made again by a process that is given the location alone.
         settings["embed_model_name"] = embed_model if isinstance(embed_model, str) else None
 
+    from adk_airflow_llama_index.terms import VERSION as terms_version
+
     root.mkdir(parents=True, exist_ok=True)
     with FileLock(root / ".lock"):
-        directory = IndexDirectory(root, settings)
+        directory = IndexDirectory(root, settings, terms_version)
         latest = directory.latest()
         before = latest[1].documents if latest else {}
         unchanged = {name for name, sha256 in hashes.items() if before.get(name) == sha256}
@@ -169,9 +179,15 @@ def _silent(_: str) -> None:
 
 @dataclass(frozen=True)
 class _Passage:
+    """A passage to be written.
+
+    Attributes:
+        node: The passage as LlamaIndex has it.
+        vector: Its unit vector, when a version had it already.
+    """
+
     node: BaseNode
     vector: Vectors | None = None
-    """Its unit vector, when a version had it already."""
 
 
 def _splitter(chunk_size: int, chunk_overlap: int) -> SentenceSplitter:
@@ -197,11 +213,11 @@ def _split(splitter: SentenceSplitter, document: SourceDocument) -> list[_Passag
 
 
 def _load_passages(version: Path, names: set[str]) -> dict[str, list[_Passage]]:
-    """The passages, with their vectors, that an intact version has of the documents `names`."""
+    """The passages, with their vectors, that an intact version has of the documents ``names``."""
+    from bm25s import BM25
     from llama_index.core.vector_stores.utils import metadata_dict_to_node
-    from llama_index.retrievers.bm25 import BM25Retriever
 
-    corpus = BM25Retriever.from_persist_dir(str(version / BM25_DIR)).corpus
+    corpus = BM25.load(str(version / BM25_DIR), load_corpus=True).corpus
     vectors: Sequence[Vectors | None] = [None] * len(corpus)
     if (version / VECTORS).exists():
         vectors = np.load(version / VECTORS)
@@ -225,16 +241,24 @@ def _embed(model: BaseEmbedding, passages: list[_Passage], journal: EmbeddingJou
 
 
 def _write(building: Path, nodes: list[BaseNode], vectors: Vectors | None, source: Path) -> None:
-    from llama_index.retrievers.bm25 import BM25Retriever
+    from bm25s import BM25
+    from bm25s.tokenization import Tokenized
+    from llama_index.core.schema import MetadataMode
+    from llama_index.core.vector_stores.utils import node_to_metadata_dict
 
-    try:
-        retriever = BM25Retriever(nodes=nodes, similarity_top_k=1)
-    except ValueError as error:
-        # bm25s cannot make an index without a single term.
+    from adk_airflow_llama_index.terms import document_terms
+
+    terms = document_terms(node.get_content(metadata_mode=MetadataMode.EMBED) for node in nodes)
+    if not any(terms):
         raise IndexSourceError(
             f"The documents below {str(source)!r} hold no word to search for, only stop words or single "
             "characters; put documents with text there."
-        ) from error
-    retriever.persist(str(building / BM25_DIR), show_progress=False)
+        )
+    vocabulary: dict[str, int] = {}
+    numbers = [[vocabulary.setdefault(term, len(vocabulary)) for term in of_node] for of_node in terms]
+    bm25 = BM25()
+    corpus = [node_to_metadata_dict(node) | {"node_id": node.node_id} for node in nodes]
+    bm25.index(Tokenized(numbers, vocabulary), show_progress=False)
+    bm25.save(str(building / BM25_DIR), corpus=corpus, show_progress=False)
     if vectors is not None:
         np.save(building / VECTORS, vectors, allow_pickle=False)

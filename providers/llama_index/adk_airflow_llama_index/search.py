@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from adk_airflow_llama_index.embedding import Vectors, embed_query, model_identity, resolve_model
 from adk_airflow_llama_index.errors import EmbeddingModelError
-from adk_airflow_llama_index.versions import BM25_DIR, VECTORS, Manifest, read_version, unusable_version
+from adk_airflow_llama_index.versions import BM25_DIR, TERMS, VECTORS, Manifest, read_version, unusable_version
 
 if TYPE_CHECKING:
     from llama_index.core.base.embeddings.base import BaseEmbedding
 
 SearchMode = Literal["bm25", "dense", "fused"]
+
+
+def check_search(top_k: int, mode: SearchMode | None) -> None:
+    """Refuses what no search can mean.
+
+    Raises:
+        ValueError: ``top_k`` is below 1, or the mode is unknown.
+    """
+    if top_k < 1:
+        raise ValueError(f"top_k is {top_k}; ask for at least one document.")
+    if mode not in (None, *get_args(SearchMode)):
+        raise ValueError(f"Unknown search mode {mode!r}; use 'bm25', 'dense', 'fused' or None.")
+
 
 CACHED_INDEXES = 4
 """How many versions a process keeps in memory."""
@@ -32,31 +45,33 @@ FUSION_CONSTANT = 60
 
 @dataclass(frozen=True)
 class Passage:
-    """The best passage of a document for a query."""
+    """The best passage of a document for a query.
+
+    Attributes:
+        document: Path of the document below the source directory.
+        text: The passage as it stands in the document.
+        score: Higher is better, and above 0: BM25 score, cosine similarity, or reciprocal rank sum, after the mode.
+    """
 
     document: str
-    """Path of the document below the source directory."""
-    text: str
-    score: float
-    """Higher is better and above 0: BM25 score, cosine similarity, or reciprocal rank sum, after the mode."""
-
-
-@dataclass(frozen=True)
-class _Hit:
-    document: str
-    position: int
-    """Place of the passage among the passages of its document."""
     text: str
     score: float
 
 
 @dataclass(frozen=True)
 class _LoadedVersion:
+    """A version in memory.
+
+    Attributes:
+        location: Its directory.
+        manifest: What it says about itself.
+        bm25: The ``bm25s.BM25``; its corpus holds LlamaIndex's nodes as dicts, by document and position.
+        vectors: One row per passage of the corpus; None without embeddings.
+    """
+
     location: Path
     manifest: Manifest
     bm25: Any
-    """The `bm25s.BM25` behind LlamaIndex's BM25Retriever; its corpus holds the passages, by document and
-    position."""
     vectors: Vectors | None
 
 
@@ -66,20 +81,24 @@ _load_lock = threading.Lock()
 @lru_cache(maxsize=CACHED_INDEXES)
 def _load(location: Path) -> PersistedIndex:
     manifest = read_version(location)
-    from llama_index.retrievers.bm25 import BM25Retriever
+    from bm25s import BM25
 
+    from adk_airflow_llama_index.terms import VERSION
+
+    if manifest.libraries.get(TERMS) != VERSION:
+        raise unusable_version(location, "was built by a release that took other terms from texts")
     try:
-        retriever = BM25Retriever.from_persist_dir(str(location / BM25_DIR))
+        bm25 = BM25.load(str(location / BM25_DIR), load_corpus=True)
         vectors = np.load(location / VECTORS) if VECTORS in manifest.files else None
     except FileNotFoundError as error:
         raise unusable_version(location, "was removed while it was read") from error
-    return PersistedIndex(_LoadedVersion(location, manifest, retriever.bm25, vectors))
+    return PersistedIndex(_LoadedVersion(location, manifest, bm25, vectors))
 
 
 def open_index(location: str | Path, *, embed_model: BaseEmbedding | str | None = None) -> PersistedIndex:
-    """The index version at `location`, as `RefreshReport.location` names it.
+    """The index version at ``location``, as ``RefreshReport.location`` names it.
 
-    It is read into memory when a process asks for it first and kept there (the last `CACHED_INDEXES` of
+    It is read into memory when a process asks for it first and kept there (the last ``CACHED_INDEXES`` of
     them). Never builds anything and never reads the documents.
 
     Args:
@@ -88,8 +107,8 @@ def open_index(location: str | Path, *, embed_model: BaseEmbedding | str | None 
             version was built with a model's name ("gemini"); not used by a version without embeddings.
 
     Raises:
-        IndexNotFoundError: there is no version at `location`, or it is damaged.
-        EmbeddingModelError: `embed_model` is not the model that the version was built with.
+        IndexNotFoundError: There is no version at ``location``, or it is damaged.
+        EmbeddingModelError: ``embed_model`` is not the model that the version was built with.
     """
     # The lock makes threads that ask for the same version at once wait for one load.
     with _load_lock:
@@ -98,7 +117,7 @@ def open_index(location: str | Path, *, embed_model: BaseEmbedding | str | None 
 
 
 class PersistedIndex:
-    """An immutable version of an index; made by `open_index`. Threads may share it."""
+    """An immutable version of an index; made by ``open_index``. Threads may share it."""
 
     def __init__(self, loaded: _LoadedVersion, model: BaseEmbedding | None = None) -> None:
         self._loaded = loaded
@@ -121,6 +140,7 @@ class PersistedIndex:
 
     @property
     def location(self) -> str:
+        """The directory of the version."""
         return str(self._loaded.location)
 
     @property
@@ -130,10 +150,11 @@ class PersistedIndex:
 
     @property
     def has_embeddings(self) -> bool:
+        """Whether it was built with an embedding model, for dense and fused search."""
         return self._loaded.vectors is not None
 
     def search(self, query: str, *, top_k: int = 5, mode: SearchMode | None = None) -> list[Passage]:
-        """The best passage of each of the `top_k` best documents, best first; equal scores by document name.
+        """The best passage of each of the ``top_k`` best documents, best first; equal scores by document name.
 
         A query that is blank, or of which (with BM25) no word but stop words occurs anywhere, finds nothing.
 
@@ -144,15 +165,12 @@ class PersistedIndex:
                 both); None takes "fused" when the index has embeddings, else "bm25".
 
         Raises:
-            EmbeddingModelError: dense or fused on an index without embeddings, or without its embedding
+            EmbeddingModelError: Dense or fused on an index without embeddings, or without its embedding
                 model.
-            ValueError: `top_k` is below 1 or the mode is unknown.
+            ValueError: ``top_k`` is below 1 or the mode is unknown.
         """
-        if top_k < 1:
-            raise ValueError(f"top_k is {top_k}; ask for at least one document.")
+        check_search(top_k, mode)
         mode = mode or ("fused" if self.has_embeddings else "bm25")
-        if mode not in ("bm25", "dense", "fused"):
-            raise ValueError(f"Unknown search mode {mode!r}; use 'bm25', 'dense', 'fused' or None.")
         if mode != "bm25" and not self.has_embeddings:
             raise EmbeddingModelError(
                 f"Search mode {mode!r} needs embeddings, which the index {self.location!r} does not have: "
@@ -167,34 +185,33 @@ class PersistedIndex:
         depth = max(FUSION_DEPTH, top_k)
         return _fuse([self._bm25(query, depth), self._dense(query, depth)])[:top_k]
 
-    def _bm25(self, query: str, top_k: int) -> list[Passage]:
-        from llama_index.retrievers.bm25 import BM25Retriever
+    def why_nothing(self, query: str, *, mode: SearchMode | None = None) -> str:
+        """Why ``search`` finds nothing for this query in this mode: a sentence for people and models."""
+        from adk_airflow_llama_index.terms import query_terms
 
-        passages = self._loaded.manifest.passages
-        k = min(passages, 4 * top_k)
-        while True:
-            # A retriever of its own for each call: PyStemmer's stemmers must not be shared between threads.
-            retriever = BM25Retriever(existing_bm25=self._loaded.bm25, similarity_top_k=k)
-            hits = [
-                _Hit(
-                    found.node.ref_doc_id or "",
-                    int(found.node.node_id.rpartition("#")[2]),
-                    found.node.get_content(),
-                    round(found.score or 0.0, 6),
-                )
-                for found in retriever.retrieve(query)
-            ]
-            ranked = _best_passages(hits)
-            # Several passages of one document, or equal scores, may hide a document that belongs in the
-            # answer.
-            complete = len(ranked) >= top_k and hits[-1].score < ranked[top_k - 1].score
-            if complete or hits[-1].score <= 0 or k == passages:
-                return ranked[:top_k]
-            k = min(passages, 4 * k)
+        if not query.strip():
+            return "The query is blank: ask with words of the text that you are looking for."
+        if mode == "dense":
+            return "No passage resembles the query."
+        searched = "No passage resembles the query, and it" if mode != "bm25" and self.has_embeddings else "The query"
+        if not query_terms(query):
+            return (
+                f"{searched} has no word to search for: stop words, single letters or digits and punctuation are not indexed."
+                " Ask with other words."
+            )
+        return f"{searched} has no word that occurs in the {len(self.documents)} documents. Ask with other words."
+
+    def _bm25(self, query: str, top_k: int) -> list[Passage]:
+        known = self._known_terms(query)
+        return self._ranked(self._loaded.bm25.get_scores(known), top_k) if known else []
+
+    def _known_terms(self, query: str) -> list[str]:
+        from adk_airflow_llama_index.terms import query_terms
+
+        vocabulary = self._loaded.bm25.vocab_dict
+        return [term for term in query_terms(query) if term in vocabulary]
 
     def _dense(self, query: str, top_k: int) -> list[Passage]:
-        from llama_index.core.vector_stores.utils import metadata_dict_to_node
-
         vectors = self._loaded.vectors
         assert vectors is not None
         query_vector = embed_query(self._embed_model(), query)
@@ -203,17 +220,24 @@ class PersistedIndex:
                 f"The embedding model gave {query_vector.shape[1]} numbers for the query, the index "
                 f"{self.location!r} holds vectors of {vectors.shape[1]}: use the model it was built with."
             )
-        scores = np.round(vectors @ query_vector[0], 6)
+        return self._ranked(vectors @ query_vector[0], top_k)
+
+    def _ranked(self, scores: NDArray[Any], top_k: int) -> list[Passage]:
+        """The best passages of the best documents by the score of each passage; one of 0 or below is no match."""
+        from llama_index.core.vector_stores.utils import metadata_dict_to_node
+
+        rounded = np.round(scores.astype(np.float64), 6)
+        matches = np.flatnonzero(rounded > 0)
         best: dict[str, Passage] = {}
-        # Passages lie in the order of document and position, so a stable sort leaves equal scores in that
-        # order.
-        for row in np.argsort(-scores, kind="stable"):
-            if scores[row] <= 0 or len(best) == top_k:
-                break
+        # Passages lie in the order of document and position, so a stable sort leaves equal scores in that order.
+        for row in matches[np.argsort(-rounded[matches], kind="stable")]:
             entry = self._loaded.bm25.corpus[row]
-            if entry["ref_doc_id"] not in best:
+            document = entry["ref_doc_id"]
+            if document not in best:
                 text = metadata_dict_to_node(entry).get_content()
-                best[entry["ref_doc_id"]] = Passage(entry["ref_doc_id"], text, float(scores[row]))
+                best[document] = Passage(document, text, float(rounded[row]))
+                if len(best) == top_k:
+                    break
         return list(best.values())
 
     def _embed_model(self) -> BaseEmbedding:
@@ -229,14 +253,6 @@ class PersistedIndex:
                 self._model = resolve_model(name)
             assert self._model is not None
             return self._model
-
-
-def _best_passages(hits: Iterable[_Hit]) -> list[Passage]:
-    best: dict[str, Passage] = {}
-    for hit in sorted(hits, key=lambda hit: (-hit.score, hit.document, hit.position)):
-        if hit.score > 0:
-            best.setdefault(hit.document, Passage(hit.document, hit.text, hit.score))
-    return list(best.values())
 
 
 def _fuse(rankings: list[list[Passage]]) -> list[Passage]:

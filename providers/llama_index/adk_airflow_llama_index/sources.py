@@ -12,31 +12,39 @@ from adk_airflow_llama_index.errors import IndexSourceError
 
 @dataclass(frozen=True)
 class SourceDocument:
-    """One readable text file."""
+    """One readable text file.
+
+    Attributes:
+        name: Path below the source directory with ``/`` between its parts; unique, and the order of the documents.
+        sha256: Hex digest of the file's bytes.
+        text: Its content.
+    """
 
     name: str
-    """Path below the source directory with `/` between its parts; unique, and the order of the documents."""
     sha256: str
-    """Hex digest of the file's bytes."""
     text: str
 
 
 @dataclass(frozen=True)
 class Sources:
-    """What a source directory holds, in the order of the names."""
+    """What a source directory holds, in the order of the names.
+
+    Attributes:
+        documents: The text files.
+        skipped: ``{"document": name, "reason": words}`` for every file that is no document, and unreadable directory.
+    """
 
     documents: list[SourceDocument]
     skipped: list[dict[str, str]]
-    """`{"document": name, "reason": words}` for every file that is no document, and unreadable directory."""
 
 
 def read_sources(source_dir: Path) -> Sources:
-    """Reads every regular UTF-8 text file below `source_dir`, ignoring hidden files and directories.
+    """Reads every regular UTF-8 text file below ``source_dir``, ignoring hidden files and directories.
 
     Links to files inside the directory are followed, others are not.
 
     Raises:
-        IndexSourceError: the directory is missing, is no directory, or holds no readable document.
+        IndexSourceError: The directory is missing, is no directory, or holds no readable document.
     """
     if not source_dir.is_dir():
         problem = "is not a directory" if source_dir.exists() else "does not exist"

@@ -6,7 +6,7 @@ index_dir/
   .building-…                   a version being built, or the rest of a build that was killed
   <settings>-<content>/         a version: its name says what it was made from
     manifest.json               written last: settings, hashes of the documents, checksums of the files
-    bm25/                       as LlamaIndex's BM25Retriever persists it, with the passages
+    bm25/                       as bm25s saves it, with LlamaIndex's nodes as its corpus
     vectors.npy                 only with an embedding model: one row per passage
 """
 
@@ -34,6 +34,9 @@ can use the version it was given until this many newer ones have been published 
 FORMAT = 1
 """Raised when the layout changes; versions of another format are not read."""
 
+TERMS = "terms"
+"""The name beside the libraries of a manifest under which it says how texts become terms (``terms.VERSION``)."""
+
 MANIFEST = "manifest.json"
 BM25_DIR = "bm25"
 VECTORS = "vectors.npy"
@@ -43,19 +46,24 @@ _VERSION_NAME = re.compile(r"[0-9a-f]{12}-[0-9a-f]{20}")
 
 
 class Manifest(BaseModel):
-    """What a version says about itself."""
+    """What a version says about itself.
+
+    Attributes:
+        settings: What besides the documents decides the content, as ``refresh_index`` puts it together.
+        documents: The SHA-256 of each document by its name.
+        libraries: The releases that wrote it, and the version of ``terms``; with another one it is built anew from the same
+            passages and vectors.
+        passages: How many there are.
+        files: The SHA-256 of each other file of the version by its path.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
     settings: dict[str, Any]
-    """What besides the documents decides the content, as `refresh_index` puts it together."""
     documents: dict[str, str]
-    """The SHA-256 of each document by its name."""
     libraries: dict[str, str]
-    """The releases that wrote it; with another one it is built anew from the same passages and vectors."""
     passages: int
     files: dict[str, str]
-    """The SHA-256 of each other file of the version by its path."""
 
     @property
     def name(self) -> str:
@@ -67,7 +75,7 @@ def read_version(version: Path) -> Manifest:
     """The manifest of a version whose every byte is as it was published.
 
     Raises:
-        IndexNotFoundError: it is missing, half-written, damaged or of another format.
+        IndexNotFoundError: It is missing, half-written, damaged or of another format.
     """
     try:
         manifest = Manifest.model_validate_json((version / MANIFEST).read_bytes())
@@ -109,12 +117,12 @@ def _checksum(path: Path) -> str:
 
 
 class IndexDirectory:
-    """The versions with the same settings below `root`. Its methods are called with the refresh lock held."""
+    """The versions with the same settings below ``root``. Its methods are called with the refresh lock held."""
 
-    def __init__(self, root: Path, settings: Mapping[str, Any]) -> None:
+    def __init__(self, root: Path, settings: Mapping[str, Any], terms_version: str) -> None:
         self._root = root
         self._settings = dict(settings)
-        self._libraries = {name: installed_version(name) for name in ("bm25s", "llama-index-core")}
+        self._libraries = {name: installed_version(name) for name in ("bm25s", "llama-index-core")} | {TERMS: terms_version}
         self._lineage = version_name(settings, {}, {}).partition("-")[0]
 
     @property
@@ -145,7 +153,7 @@ class IndexDirectory:
 
     @contextmanager
     def building(self, version: Path) -> Iterator[Path]:
-        """An empty directory to build `version` in. Rests of builds that were killed are removed first."""
+        """An empty directory to build ``version`` in. Rests of builds that were killed are removed first."""
         for rest in self._root.glob(f"{_BUILDING}*"):
             shutil.rmtree(rest)
         building = self._root / f"{_BUILDING}{version.name}"
@@ -157,7 +165,7 @@ class IndexDirectory:
             raise
 
     def publish(self, building: Path, documents: Mapping[str, str], passages: int) -> Manifest:
-        """Completes the version in `building`, gives it its name in one step, and removes the oldest ones."""
+        """Completes the version in ``building``, gives it its name in one step, and removes the oldest ones."""
         manifest = Manifest(
             settings=self._settings,
             documents=dict(documents),

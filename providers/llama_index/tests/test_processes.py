@@ -10,7 +10,7 @@ from adk_airflow_llama_index import open_index, refresh_index
 REFRESH_AT_A_SIGNAL = """
 import json, pathlib, sys, time
 from adk_airflow_llama_index import open_index, refresh_index
-import llama_index.retrievers.bm25
+import adk_airflow_llama_index.terms, llama_index.core
 source, index_dir, signal, ready = map(pathlib.Path, sys.argv[1:])
 ready.touch()
 while not signal.exists():

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from adk_airflow_llama_index import IndexNotFoundError, open_index, refresh_index
-from adk_airflow_llama_index.versions import KEPT_VERSIONS
+from adk_airflow_llama_index.versions import KEPT_VERSIONS, Manifest
 
 
 def counts(report):
@@ -195,3 +195,26 @@ def test_a_version_that_was_removed_is_reported_by_name(documents, tmp_path):
     shutil.rmtree(report.location)
     with pytest.raises(IndexNotFoundError, match=report.location + r".* does not exist; run refresh_index"):
         open_index(report.location)
+
+
+def as_an_earlier_release_wrote_it(version: Path) -> Path:
+    """The version with the terms of another release; its name says what it was made from, so it changes, too."""
+    manifest = Manifest.model_validate_json((version / "manifest.json").read_bytes())
+    del manifest.libraries["terms"]
+    (version / "manifest.json").write_text(manifest.model_dump_json())
+    return version.rename(version.with_name(manifest.name))
+
+
+def test_a_version_with_terms_of_another_release_is_refused_and_built_anew(documents, tmp_path, write, new_embedding):
+    model = new_embedding()
+    report = refresh_index(documents, tmp_path / "index", embed_model=model)
+    earlier = as_an_earlier_release_wrote_it(Path(report.location))
+    embedded = list(model.embedded)
+
+    with pytest.raises(IndexNotFoundError, match=rf"{earlier}.*other terms from texts; run refresh_index to build it"):
+        open_index(earlier, embed_model=model)
+
+    again = refresh_index(documents, tmp_path / "index", embed_model=model)
+    assert counts(again) == {"added": 0, "changed": 0, "removed": 0, "reused": 4, "built": True}
+    assert model.embedded == embedded
+    assert open_index(again.location).search("cron", mode="bm25")[0].document == "croniter.md"

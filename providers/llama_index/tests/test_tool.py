@@ -129,6 +129,44 @@ def test_a_parallel_worker_answers_an_empty_list_with_one(location):
     assert run_node(IndexRetrieval(location=location), [], parallel_worker=True) == []
 
 
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        ("", "The query is blank"),
+        ("zebra", "The query has no word that occurs in the 4 documents"),
+        ("斑馬", "The query has no word that occurs in the 4 documents"),
+        (
+            "the of and",
+            "The query has no word to search for: stop words, single letters or digits and punctuation are not indexed",
+        ),
+        ("?! a 🚀", "The query has no word to search for"),
+    ],
+)
+def test_a_result_without_passages_says_why(query, why, location):
+    output = run_node(IndexRetrieval(location=location), {"query": query})
+    assert (output["query"], output["passages"]) == (query, [])
+    assert output["message"].startswith(why)
+
+
+@pytest.mark.parametrize(
+    ("mode", "why"),
+    [
+        ("bm25", "The query has no word that occurs"),
+        ("dense", "No passage resembles the query."),
+        (None, "No passage resembles the query, and it has no word that occurs"),
+    ],
+)
+def test_a_result_without_passages_says_why_in_every_mode(mode, why, documents, tmp_path, new_embedding):
+    location = refresh_index(documents, tmp_path / "index", embed_model=new_embedding()).location
+    output = run_node(IndexRetrieval(location=location, embed_model=new_embedding(), mode=mode), {"query": "zebra"})
+    assert output["passages"] == []
+    assert output["message"].startswith(why)
+
+
+def test_a_result_with_passages_has_no_message(location):
+    assert sorted(run_node(IndexRetrieval(location=location), "cron")) == ["passages", "query"]
+
+
 def test_top_k_and_mode_are_those_of_the_search(location):
     many = run_node(IndexRetrieval(location=location, mode="bm25"), {"query": "cron task date database"})
     one = run_node(IndexRetrieval(location=location, top_k=1), {"query": "cron task date database"})
@@ -146,6 +184,14 @@ def test_an_embedding_model_can_be_given(documents, tmp_path, new_embedding):
 def test_without_a_location_the_run_fails_and_says_what_to_do():
     with pytest.raises(IndexNotFoundError, match=r"'search_documents'.*'index_location'.*run refresh_index"):
         run_node(IndexRetrieval(), {"query": "cron"})
+
+
+@pytest.mark.parametrize(
+    ("options", "why"), [({"top_k": 0}, "top_k is 0"), ({"mode": "sparse"}, "Unknown search mode 'sparse'")]
+)
+def test_what_no_search_can_mean_is_refused_when_the_tool_is_made(options, why):
+    with pytest.raises(ValueError, match=why):
+        IndexRetrieval(**options)
 
 
 def test_making_the_tool_reads_nothing():

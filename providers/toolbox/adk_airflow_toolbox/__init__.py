@@ -1,7 +1,7 @@
 """MCP Toolbox servers as Airflow connections, their tools in Google ADK workflows.
 
-A `ConnectionToolboxToolset` gives an agent the tools of the server that a connection names; its `tool(...)`, or a
-`ToolsetTool` of any other ADK toolset, is one tool as a fixed step of a graph. The names below are imported when they are
+A ``ConnectionToolboxToolset`` gives an agent the tools of the server that a connection names; its ``tool(...)``, or a
+``ToolsetTool`` of any other ADK toolset, is one tool as a fixed step of a graph. The names below are imported when they are
 first used, so that importing this package costs nothing.
 """
 

@@ -1,4 +1,4 @@
-"""Opens ADK's own ``ToolboxToolset`` with what a connection says, and explains why that failed."""
+"""Opens a session with a Toolbox server as a connection says, loads its tools, and explains why that failed."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ from adk_airflow_toolbox.settings import ToolboxSettings
 
 if TYPE_CHECKING:
     from google.adk.tools.base_tool import BaseTool
-    from google.adk.tools.toolbox_toolset import ToolboxToolset
 
 
 @dataclass(frozen=True)
 class OpenToolbox:
-    """A session with a server: its tools, and the toolset that ends it."""
+    """A session with a server: its tools, and toolbox-adk's client that ends it."""
 
-    toolset: ToolboxToolset
+    client: Any
     tools: list[BaseTool]
 
     async def close(self) -> None:
         """Ends the session."""
-        await self.toolset.close()
+        await self.client.close()
 
 
 async def open_toolbox(
@@ -44,31 +43,64 @@ async def open_toolbox(
         ToolboxUnavailableError: The server cannot be reached, refuses, or is none.
         ToolNotFoundError: It has no such toolset or tool.
     """
-    from google.adk.tools.toolbox_toolset import ToolboxToolset
+    from toolbox_adk import ToolboxClient  # type: ignore[import-untyped]
 
     from adk_airflow_toolbox.toolbox_tool import ConnectionToolboxTool
 
     given = dict(options or {})
     headers = {**settings.headers, **given.pop("additional_headers", {})}
-    toolset = ToolboxToolset(
-        settings.url,
-        toolset_name=toolset_name,
-        tool_names=list(tool_names) if tool_names else None,
-        bound_params=bound_params or None,
-        auth_token_getters=auth_token_getters or None,
-        additional_headers=headers,
-        **given,
-    )
+    bound = {"bound_params": dict(bound_params or {})}
+    if secure := given.pop("secure_params", None):
+        bound["secure_params"] = secure
+    telemetry = given.pop("telemetry_attributes", None)
+    own_getters = dict(auth_token_getters or {})
+    try:
+        client = ToolboxClient(settings.url, additional_headers=headers, **given)
+    except Exception as error:
+        raise ToolboxConfigError(f"{settings.where}: {settings.redact(str(error))}") from None
     try:
         try:
             async with asyncio.timeout(timeout):
-                tools = await toolset.get_tools()
+                loaded = await _load(client, toolset_name, tool_names or (), bound)
+            _check_used(own_getters, loaded)
         except Exception as error:
             raise await _explain(error, settings, headers, toolset_name, tool_names, timeout) from None
-        return OpenToolbox(toolset, [ConnectionToolboxTool.of(tool, settings) for tool in tools])
+        tools: list[BaseTool] = [
+            ConnectionToolboxTool(
+                tool,
+                settings,
+                auth_config=client.credential_config,
+                # When it is called, the tool takes of these the ones that it needs.
+                adk_token_getters={**settings.auth_token_getters, **own_getters},
+                telemetry_attributes=telemetry,
+            )
+            for tool in loaded
+        ]
+        return OpenToolbox(client, tools)
     except BaseException:
-        await toolset.close()
+        await client.close()
         raise
+
+
+async def _load(client: Any, toolset_name: str | None, tool_names: Sequence[str], bound: Mapping[str, Any]) -> list[Any]:
+    """The tools of toolbox-core, as ADK's ``ToolboxToolset`` loads them: a toolset, then single tools; neither is all."""
+    tools = list(await client.load_toolset(toolset_name, **bound)) if toolset_name or not tool_names else []
+    return tools + [await client.load_tool(name, **bound) for name in tool_names]
+
+
+def _check_used(getters: Mapping[str, Callable[..., Any]], tools: Sequence[Any]) -> None:
+    """Raises the ``ValueError`` of toolbox-core where none of the tools takes the token of a getter."""
+    for service, getter in getters.items():
+        refusal: ValueError | None = None
+        for tool in tools:
+            try:
+                tool.add_auth_token_getter(service, getter)  # makes a copy
+            except ValueError as error:
+                refusal = error
+            else:
+                break
+        else:
+            raise refusal or ValueError(f"There is no tool that could take the token of {service!r}.")
 
 
 async def _explain(
@@ -104,13 +136,13 @@ async def _explain(
 
 
 async def _names(settings: ToolboxSettings, headers: Mapping[str, Any], toolset_name: str | None = None) -> set[str]:
-    from google.adk.tools.toolbox_toolset import ToolboxToolset
+    from toolbox_adk import ToolboxClient
 
-    toolset = ToolboxToolset(settings.url, toolset_name=toolset_name, additional_headers=headers)
+    client = ToolboxClient(settings.url, additional_headers=dict(headers))
     try:
-        return {tool.name for tool in await toolset.get_tools()}
+        return {tool.__name__ for tool in await client.load_toolset(toolset_name)}
     finally:
-        await toolset.close()
+        await client.close()
 
 
 def _unreachable(error: Exception, settings: ToolboxSettings, where: str, timeout: float) -> ToolboxUnavailableError | None:
@@ -128,6 +160,6 @@ def _no_answer(error: Exception, settings: ToolboxSettings, where: str) -> Toolb
     text = settings.redact(str(error))
     if "status 401" in text or "status 403" in text:
         return ToolboxUnavailableError(
-            f"{where} refuses the connection's credentials: {text}. Look at its headers and password."
+            f"{where} refuses the connection's credentials: {text}. Look at its headers and password.", permanent=True
         )
     return ToolboxUnavailableError(f"{where} does not answer as one: {text}")

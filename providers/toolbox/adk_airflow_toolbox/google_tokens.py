@@ -22,7 +22,7 @@ def id_token_getter(
     credentials: list[Any] = []
 
     def fetch() -> str:
-        from google.auth.exceptions import GoogleAuthError
+        from google.auth.exceptions import GoogleAuthError, TransportError
         from google.auth.transport.requests import Request
         from google.oauth2 import id_token
 
@@ -38,7 +38,10 @@ def id_token_getter(
                 # The class only: Google's answer, which the message quotes, may hold a token.
                 raise ToolboxUnavailableError(
                     f"connection {conn_id!r}: no Google ID token for {audience!r} ({type(error).__name__})."
-                    " The worker needs default credentials of a service account."
+                    " The worker needs default credentials of a service account.",
+                    permanent=not (
+                        error.retryable or isinstance(error, TransportError) or isinstance(error.__cause__, TransportError)
+                    ),
                 ) from None
             token = str(found.token)
         hide(token)

@@ -81,7 +81,12 @@ class ToolsetTool(BaseTool):
 
 
 def _required(tool: BaseTool) -> list[str]:
-    declaration = tool._get_declaration()
-    schema = declaration and (declaration.parameters_json_schema or declaration.parameters)
+    """The names of the parameters that a tool, as it declares itself to a model, cannot do without."""
+    from google.adk.models.llm_request import LlmRequest
+
+    request = LlmRequest()
+    request.append_tools([tool])
+    declared = [entry for tools in request.config.tools or () for entry in getattr(tools, "function_declarations", None) or ()]
+    schema = declared and (declared[0].parameters_json_schema or declared[0].parameters)
     names = schema.get("required") if isinstance(schema, dict) else getattr(schema, "required", None)
     return list(names or ())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import ClientError
@@ -15,26 +16,19 @@ if TYPE_CHECKING:
 
 
 class ConnectionToolboxTool(ToolboxTool):  # type: ignore[misc]
-    """What ADK's ``ToolboxToolset`` made, for a connection: its errors name it."""
+    """ADK's ``ToolboxTool`` for a connection: bound to its parameters, and its errors name it.
 
-    settings: ToolboxSettings
+    Args:
+        core_tool: The tool of toolbox-core, as the client loaded it.
+        settings: What the connection says. Of its parameters those are bound that the tool has.
+        **options: As in ``ToolboxTool``.
+    """
 
-    @classmethod
-    def of(cls, tool: Any, settings: ToolboxSettings) -> ConnectionToolboxTool:
-        """Adds the connection's parameters and tokens where the tool takes them; ADK refuses what no tool takes."""
-        parameters = tool._get_declaration().parameters
-        declared = parameters.properties if parameters is not None else {}
-        known = {name: value for name, value in settings.bound_params.items() if name in declared}
-        bound = tool.bind_params(known) if known else tool
-        made = cls(
-            core_tool=bound._core_tool,
-            auth_config=bound._auth_config,
-            # When it is called, the tool takes of these the ones that it needs.
-            adk_token_getters={**settings.auth_token_getters, **bound._adk_token_getters},
-            telemetry_attributes=bound._telemetry_attributes,
-        )
-        made.settings = settings
-        return made
+    def __init__(self, core_tool: Any, settings: ToolboxSettings, **options: Any) -> None:
+        known = signature(core_tool).parameters
+        bound = {name: value for name, value in settings.bound_params.items() if name in known}
+        super().__init__(core_tool.bind_params(bound) if bound else core_tool, **options)
+        self.settings = settings
 
     async def run_async(self, args: dict[str, Any], tool_context: ToolContext) -> Any:
         """Calls the tool.
@@ -48,6 +42,8 @@ class ConnectionToolboxTool(ToolboxTool):  # type: ignore[misc]
             return await super().run_async(args=args, tool_context=tool_context)
         except PermissionError as error:
             raise ToolboxConfigError(f"{self._what}: {error}. Give its token in the connection's auth services.") from None
+        except TimeoutError:
+            raise ToolboxUnavailableError(f"{self._what}: the server did not answer the call in time. Is it well?") from None
         except (ClientError, OSError, RuntimeError) as error:
             reason = self.settings.redact(str(error)) or type(error).__name__
             raise ToolboxUnavailableError(f"{self._what}: the call failed: {reason}") from None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from google.adk.tools.base_toolset import BaseToolset, ToolPredicate
 
+from adk_airflow_toolbox.adk_private import keep_no_tools, passes_filter
 from adk_airflow_toolbox.client import OpenToolbox, open_toolbox
 from adk_airflow_toolbox.settings import DEFAULT_CONN_ID, read_settings
 from adk_airflow_toolbox.tool import ToolsetTool
@@ -58,8 +59,7 @@ class ConnectionToolboxToolset(BaseToolset):
         **options: Any,
     ) -> None:
         super().__init__(tool_filter=tool_filter, tool_name_prefix=tool_name_prefix)
-        # ADK would go on handing out the tools of a toolset that was closed and opened again.
-        self._use_invocation_cache = False
+        keep_no_tools(self)
         self.conn_id = conn_id
         self.toolset_name = toolset_name
         self.tool_names = list(tool_names) if tool_names is not None else None
@@ -96,7 +96,7 @@ class ConnectionToolboxToolset(BaseToolset):
                     self._failure = error
                     raise
                 self._failure = None
-        return [tool for tool in self._open.tools if self._is_tool_selected(tool, readonly_context)]
+        return [tool for tool in self._open.tools if passes_filter(self, tool, readonly_context)]
 
     async def _make(self) -> OpenToolbox:
         # In a thread: reading a connection on the event loop's own can hang while another request is in flight.

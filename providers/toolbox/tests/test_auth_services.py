@@ -14,6 +14,7 @@ import jwt
 import pytest
 from adk_airflow_toolbox import ConnectionToolboxToolset, ToolboxConfigError, ToolboxUnavailableError
 from cryptography.hazmat.primitives.asymmetric import rsa
+from toolbox_adk import CredentialConfig, CredentialType
 
 from tests.servers.toolbox import CONFIG, ToolboxServer
 
@@ -86,12 +87,12 @@ def guarded(issuer: Issuer, tmp_path: Path) -> Iterator[ToolboxServer]:
 
 @pytest.fixture
 def ask(guarded: ToolboxServer, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """Calls a tool through a connection with this extra and password."""
+    """Calls a tool through a connection with this extra and password; `code` is what the toolset is given beside it."""
 
-    def call(tool_name: str, password: str = "", **extra: Any) -> Any:
+    def call(tool_name: str, password: str = "", code: dict[str, Any] | None = None, **extra: Any) -> Any:
         fields = {"conn_type": "mcp_toolbox", "host": guarded.url, "password": password, "extra": extra}
         monkeypatch.setenv("AIRFLOW_CONN_SHOP", json.dumps(fields))
-        toolset = ConnectionToolboxToolset("shop")
+        toolset = ConnectionToolboxToolset("shop", **code or {})
 
         async def run() -> Any:
             try:
@@ -109,6 +110,28 @@ def test_a_tool_gets_the_token_of_the_connection(ask: Callable[..., Any], issuer
     services = {"sso": "{password}", "another": {"token": "which no tool asks for"}}
     assert ask("my_orders", issuer.token("Ada"), auth_services=services) == [{"id": 1, "total": 12.5}, {"id": 3, "total": 7}]
     assert ask("my_orders", issuer.token("Grace"), auth_services=services) == {"id": 2, "total": 99}
+
+
+def test_a_token_given_in_code_goes_before_that_of_the_connection(ask: Callable[..., Any], issuer: Issuer) -> None:
+    contexts: list[Any] = []
+
+    def grace(tool_context: Any) -> str:
+        contexts.append(tool_context)
+        return issuer.token("Grace")
+
+    code = {"auth_token_getters": {"sso": grace}}
+    assert ask("my_orders", issuer.token("Ada"), code, auth_services={"sso": "{password}"}) == {"id": 2, "total": 99}
+    assert contexts == [None]  # the context of the call
+
+
+def test_a_token_given_in_code_that_no_tool_takes_is_refused(ask: Callable[..., Any]) -> None:
+    with pytest.raises(ToolboxConfigError, match=r"^connection 'shop', MCP Toolbox server .*`staff` unused by tool"):
+        ask("count_orders", code={"auth_token_getters": {"staff": lambda: "token"}})
+
+
+def test_credentials_given_in_code_that_cannot_be_used_name_the_connection(ask: Callable[..., Any]) -> None:
+    with pytest.raises(ToolboxConfigError, match=r"^connection 'shop', MCP Toolbox server .*target_audience is required"):
+        ask("count_orders", code={"credentials": CredentialConfig(type=CredentialType.WORKLOAD_IDENTITY)})
 
 
 def test_a_tool_that_asks_for_none_is_called_without(ask: Callable[..., Any], issuer: Issuer) -> None:

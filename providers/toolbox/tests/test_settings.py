@@ -164,6 +164,7 @@ def test_headers_are_sent_and_an_answer_that_quotes_them_is_shown_without_them(m
     assert {(headers["authorization"], headers["x-tenant"]) for headers, _ in seen} == {(f"Bearer {SECRET}", "north")}
     assert str(refused.value).startswith(f"connection 'shop', MCP Toolbox server {url} refuses the connection's credentials: ")
     assert "*** is not known" in str(refused.value)
+    assert refused.value.permanent is True
     assert SECRET not in str(refused.value)
 
 
@@ -226,6 +227,7 @@ def test_without_google_credentials_the_connection_is_named(monkeypatch: pytest.
         "connection 'shop': no Google ID token for 'https://toolbox.example.com' (DefaultCredentialsError)."
         " The worker needs default credentials of a service account."
     )
+    assert refused.value.permanent is True
 
 
 # -- the hook -----------------------------------------------------------------------------------------------

@@ -159,6 +159,9 @@ def test_a_server_that_does_not_run_is_named(connect: Connect) -> None:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
     connect("shop", host=url)
+    with pytest.raises(ToolboxUnavailableError) as refused:
+        names(ConnectionToolboxToolset("shop"))
+    assert refused.value.permanent is False  # it may come back
     text = refusal(ConnectionToolboxToolset("shop"), ToolboxUnavailableError)
     assert text.startswith(f"connection 'shop', MCP Toolbox server {url} cannot be reached: ")
     assert text.endswith("Does it run, and is the connection's URL right?")
@@ -185,6 +188,7 @@ def test_another_path_of_the_server_is_no_toolbox(toolbox: ToolboxServer, connec
 
 def test_a_missing_connection_is_named() -> None:
     text = refusal(ConnectionToolboxToolset("nowhere"), ToolboxConfigError)
+    assert ToolboxConfigError.permanent is ToolNotFoundError.permanent is True
     assert text == "Airflow has no connection 'nowhere': add one of the type MCP Toolbox, with the server's URL."
 
 
