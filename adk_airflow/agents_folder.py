@@ -22,7 +22,8 @@ from adk_airflow.errors import AgentsFolderError
 
 if TYPE_CHECKING:
     from google.adk.apps.app import App
-    from google.adk.cli.utils.agent_loader import AgentLoader
+
+    from adk_airflow.runtime.adk.cli import ProjectLoader
 
 BROKEN = "broken_project"
 BROKEN_TAG = "broken-adk-project"
@@ -58,13 +59,13 @@ def load_agents(
     Raises:
         AgentsFolderError: There is no such folder, no project in it, or ``agents`` names one that is not there.
     """
-    from google.adk.cli.utils.agent_loader import AgentLoader
+    from adk_airflow.runtime.adk.cli import ProjectLoader
 
     path = _resolve(folder, sys._getframe(1).f_globals.get("__file__"))
     if not path.is_dir():
         raise AgentsFolderError(f"load_agents: there is no folder {path}. A relative path is relative to the DAG file.")
-    loader = AgentLoader(str(path))
-    projects = {name: _Project(loader, name) for name in loader.list_agents()}
+    loader = ProjectLoader(path)
+    projects = {name: _Project(loader, name) for name in loader.names()}
     if not projects:
         raise AgentsFolderError(
             f"load_agents: no ADK project is in {path}. A project is a folder with an agent.py, a root_agent.yaml or an"
@@ -98,7 +99,7 @@ class _Project:
     Tasks call it too, so that their agents find in the environment what they find under ``adk run``.
     """
 
-    def __init__(self, loader: AgentLoader, name: str) -> None:
+    def __init__(self, loader: ProjectLoader, name: str) -> None:
         self.loader = loader
         self.name = name
         self._app: App | None = None
@@ -111,21 +112,20 @@ class _Project:
             Exception: Whatever the project, or google-adk, fails with.
         """
         from google.adk.apps.app import App
-        from google.adk.cli.utils.envs import load_dotenv_for_agent
 
         if self._app is None:
             self._check_module()
-            found: Any = self.loader.load_agent(self.name)
+            found: Any = self.loader.load(self.name)
             self._check_module()
             self._app = found if isinstance(found, App) else App(name=self.name, root_agent=found)
         else:
-            load_dotenv_for_agent(self.name, self.loader.agents_dir)
+            self.loader.set_environment(self.name)
         return self._app
 
     @property
     def path(self) -> Path:
         """The project's folder."""
-        return Path(self.loader.agents_dir, self.name)
+        return self.loader.folder / self.name
 
     def is_none(self) -> bool:
         """Whether the folder is just a package that projects share: an ``__init__.py`` without an agent."""

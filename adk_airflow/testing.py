@@ -155,7 +155,7 @@ def run_dag(dag: DAG, *, conf: Mapping[str, Any] | None = None, logical_date: da
         TypeError: It is no DAG.
     """
     from airflow.sdk import DAG, timezone
-    from airflow.sdk.configuration import conf as settings
+    from airflow.sdk import conf as settings
 
     if not isinstance(dag, DAG):
         raise TypeError(f"run_dag() takes a DAG, not a {type(dag).__name__}; run_workflow() takes a workflow")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import logging
 import sys
 import time
 import traceback
@@ -98,11 +97,11 @@ def run(workflow: str, *, input: str, state: Mapping[str, Any], as_json: bool) -
         source = _load(workflow)
     except AdkAirflowError as error:
         return _fail(str(error))
+    from adk_airflow.runtime.adk.cli import log_no_tracebacks
     from adk_airflow.runtime.adk.runner import RunResult
 
-    # A node's failures are reported as node runs; ADK would log each with two tracebacks besides.
-    for logger in ("google_adk.google.adk.workflow._node_runner", "google_adk.google.adk.runners"):
-        logging.getLogger(logger).addFilter(_has_no_traceback)
+    # A node's failures are reported as node runs, so a log needs no traceback of them.
+    log_no_tracebacks()
     runs: list[NodeRun] = []
 
     def report(node_run: NodeRun) -> None:
@@ -195,10 +194,6 @@ async def _run(source: Source, input: str, state: Mapping[str, Any], report: Any
     )
     watch.finish()
     return result
-
-
-def _has_no_traceback(record: logging.LogRecord) -> bool:
-    return record.exc_info is None
 
 
 def _run_line(node_run: NodeRun) -> str:

@@ -127,23 +127,21 @@ def _refuse_model_side_tools(workflow: Workflow) -> None:
     Raises:
         UnsupportedToolError: A node is a tool that works only inside a model call.
     """
-    from adk_airflow.runtime.adk.graph import parallel_worker_of
+    from adk_airflow.runtime.adk.graph import body_of
     from adk_airflow.runtime.adk.tool_node import refuse_model_side
 
     assert workflow.graph is not None
     for node in workflow.graph.nodes:
-        worker = parallel_worker_of(node)
-        inner = node if worker is None else worker._node
-        refuse_model_side(getattr(inner, "tool", None), f"workflow {workflow.name!r}, node {node.name!r}")
+        refuse_model_side(getattr(body_of(node), "tool", None), f"workflow {workflow.name!r}, node {node.name!r}")
 
 
 def _own_run(workflow: Workflow) -> str:
     """Why the workflow cannot be taken apart, or nothing."""
-    from google.adk.workflow import Workflow
+    from adk_airflow.runtime.adk.graph import has_own_run
 
     if workflow.retry_config is not None or workflow.timeout is not None:
         return "has a retry_config or timeout of its own, which covers the whole run"
-    if type(workflow)._run_impl is not Workflow._run_impl:
+    if has_own_run(workflow):
         return f"is of the class {type(workflow).__name__}, which runs its graph in its own way"
     return ""
 
@@ -161,15 +159,14 @@ def _read_edge(edge: Any) -> Edge:
 def _read_node(node: BaseNode) -> Node:
     from google.adk.workflow import Workflow
 
-    from adk_airflow.runtime.adk.graph import parallel_worker_of
+    from adk_airflow.runtime.adk.graph import body_of, parallel_worker_of, waits_for_all
 
-    worker = parallel_worker_of(node)
-    inner = node if worker is None else worker._node
+    worker, inner = parallel_worker_of(node), body_of(node)
     return Node(
         name=node.name,
         kind=_kind(node) if worker is None else "parallel_worker",
         description=_description(inner),
-        join=bool(node._requires_all_predecessors),
+        join=waits_for_all(node),
         inner_kind="" if worker is None else _kind(inner),
         max_parallel_workers=None if worker is None else worker.max_parallel_workers,
         list_wide=worker is not None and _has_policy(worker if worker is node else node, inner),
@@ -205,11 +202,13 @@ def _kind(node: BaseNode) -> str:
 
 
 def _description(node: BaseNode) -> str:
+    from adk_airflow.runtime.adk.graph import function_of
+
     if node.description:
         return node.description
     tool: Any = getattr(node, "tool", None)
     if tool is not None and tool.description:
         return str(tool.description)
-    function: Any = getattr(node, "_func", None)
-    doc: str = (function.__doc__ if function is not None else None) or ""
+    function = function_of(node)
+    doc = (function.__doc__ if function is not None else None) or ""
     return doc.strip().splitlines()[0] if doc.strip() else ""

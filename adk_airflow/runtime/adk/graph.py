@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from google.adk.workflow import START, BaseNode, Workflow
@@ -30,10 +30,22 @@ def parallel_worker_of(node: BaseNode) -> Any:
     return inner if isinstance(inner, _ParallelWorker) else None
 
 
-def body_of(worker: BaseNode) -> BaseNode:
-    """What a parallel worker runs for each item."""
-    body: BaseNode = parallel_worker_of(worker)._node
+def body_of(node: BaseNode) -> BaseNode:
+    """What a parallel worker runs for each item; any other node itself."""
+    worker = parallel_worker_of(node)
+    body: BaseNode = node if worker is None else worker._node
     return body
+
+
+def function_of(node: BaseNode) -> Callable[..., Any] | None:
+    """The function of a function node; None of any other."""
+    function: Callable[..., Any] | None = getattr(node, "_func", None)
+    return function
+
+
+def has_own_run(workflow: Workflow) -> bool:
+    """Whether the workflow is of a class that runs its graph in its own way."""
+    return type(workflow)._run_impl is not Workflow._run_impl
 
 
 def runs_others(node: BaseNode) -> bool:
