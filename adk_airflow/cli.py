@@ -94,10 +94,10 @@ def _add_plan(subparsers: Subparsers) -> None:
 
 
 def _add_draw(subparsers: Subparsers) -> None:
-    parser = subparsers.add_parser("draw", help="draw which Airflow tasks a workflow becomes")
+    parser = subparsers.add_parser("draw", help="draw which Airflow tasks a workflow becomes, in Mermaid")
     _add_workflow(parser)
     _add_choices(parser)
-    parser.add_argument("--output", type=Path, metavar="FILE", help="a name in .mmd (Mermaid) or .svg; else Mermaid is printed")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="a name in .mmd; else the drawing is printed")
 
     def run(arguments: argparse.Namespace) -> int:
         from adk_airflow.workflow_commands import draw

@@ -52,23 +52,17 @@ def draw(workflow: str, *, mode: str, nodes: Nodes, output: Path | None) -> int:
         workflow: As for `plan`.
         mode: As for `AdkDag`.
         nodes: As for `AdkDag`.
-        output: A file whose name ends in `.mmd` (Mermaid) or `.svg`; None prints Mermaid.
+        output: A file whose name ends in `.mmd`; None prints the drawing.
     """
-    suffix = output.suffix.lower() if output is not None else ".mmd"
-    if suffix not in (".mmd", ".svg"):
-        return _fail(f"cannot draw {str(output)!r}: give a name that ends in .mmd (Mermaid) or .svg")
+    from adk_airflow.translator.show import as_mermaid
+
+    if output is not None and output.suffix.lower() != ".mmd":
+        return _fail(f"cannot draw {str(output)!r}: give a name that ends in .mmd (Mermaid)")
     try:
         made = _plan(workflow, mode, nodes)
     except AdkAirflowError as error:
         return _fail(str(error))
-    if suffix == ".svg":
-        from adk_airflow.translator.svg import as_svg
-
-        text = as_svg(made)
-    else:
-        from adk_airflow.translator.show import as_mermaid
-
-        text = as_mermaid(made)
+    text = as_mermaid(made)
     if output is None:
         print(text)
         return 0
@@ -197,7 +191,7 @@ async def _run(source: Source, input: str, state: Mapping[str, Any], report: Any
 
 
 def _run_line(node_run: NodeRun) -> str:
-    from adk_airflow.translator.show import shorten
+    from adk_airflow.translator.plan import shorten
 
     seconds = f"{node_run.seconds:8.2f} s" if node_run.seconds is not None else " " * 10
     details = [f"route {node_run.route!r}"] if node_run.route is not None else []

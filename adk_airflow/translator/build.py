@@ -10,15 +10,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from airflow.sdk import DAG, Label, TaskGroup
+from airflow.sdk import Label, TaskGroup
 
 from adk_airflow.errors import NodeOverrideError
-from adk_airflow.operators.graph import AdkNodeOperator, AdkRegionOperator
-from adk_airflow.operators.nested import AdkNestedInputOperator, AdkOutputOperator
 from adk_airflow.operators.spec import TaskSpec
-from adk_airflow.operators.worker import AdkCollectOperator, AdkItemOperator, AdkItemsOperator
-from adk_airflow.operators.workflow import AdkWorkflowOperator
 from adk_airflow.runtime import source as sources
+from adk_airflow.translator import kinds
 from adk_airflow.translator.plan import Plan, PlannedTask, path_of
 
 
@@ -31,7 +28,9 @@ class Built:
 
 
 @dataclass(frozen=True)
-class _Builder:
+class Builder:
+    """Makes the tasks of a plan in the DAG or task group that is open."""
+
     plan: Plan
     workflow: Any
     reference: str
@@ -50,7 +49,7 @@ class _Builder:
         scope, kind = task.scope, task.kind
         runs = task.nodes if kind == "region" else (task.node,)
         nested = kind == "output"
-        inner = self.plan.exits_in((*scope, task.node) if nested else ())
+        inner = self.plan.output_tasks_in((*scope, task.node) if nested else ())
         in_graph = kind in ("node", "region", "items", "collect", "input", "output")
         of_worker = [self.full(before.task_id) for before in task.upstream] if kind in ("item", "collect") else []
         return TaskSpec(
@@ -72,7 +71,9 @@ class _Builder:
 
     def _first_tasks(self, names: Collection[str]) -> list[str]:
         """The first tasks of the nodes before ``names`` that only START triggers."""
-        return [self.plan.entries[name] for name in self.plan.ancestors((), tuple(names)) if not self.plan.predecessors[name]]
+        return [
+            self.plan.first_tasks[name] for name in self.plan.ancestors((), tuple(names)) if not self.plan.predecessors[name]
+        ]
 
     def _skips(self, scope: tuple[str, ...], names: Collection[str]) -> dict[str, str]:
         """The nodes whose only way in is from these; START's own are never skipped."""
@@ -80,54 +81,22 @@ class _Builder:
         # A region may be entered at several nodes, so that one of them was not triggered does not skip it.
         apart |= {node for task in self.plan.tasks if task.kind == "region" and task.scope == scope for node in task.nodes}
         found = {}
-        for name in self.plan.exits_in(scope):
+        for name in self.plan.output_tasks_in(scope):
             before = self.plan.predecessors.get(path_of(scope, name), ())
             if before and set(before) <= set(names) and name not in names and name not in apart:
-                found[name] = self.plan.entries[path_of(scope, name)]
+                found[name] = self.plan.first_tasks[path_of(scope, name)]
         return found
 
     def make(self, task: PlannedTask, made: Mapping[str, Any]) -> Any:
         """The operator of one planned task; ``made`` are those before it."""
         doc = "\n\n".join(text for text in (task.description, task.why and f"*{task.why}*") if text)
-        common: dict[str, Any] = {
+        arguments: dict[str, Any] = {
             "task_id": task.task_id.rpartition(".")[2],
             "trigger_rule": task.trigger_rule,
             "doc_md": doc or None,
             **(self.start if task.starts else {}),
         }
-        if task.kind == "workflow":
-            operator = AdkWorkflowOperator(workflow=self.workflow, **{**common, **task.arguments})
-            operator.app_name = self.app_name
-            return operator
-        common["spec"] = self.spec(task)
-        if task.kind == "item":
-            return self._make_mapped(task, common, made)
-        if task.kind == "node":
-            return AdkNodeOperator(**{**common, **task.arguments})
-        if task.kind == "region":
-            return AdkRegionOperator(**{**common, **task.arguments})
-        if task.kind == "items":
-            return AdkItemsOperator(**common, batch_size=task.batch_size)
-        if task.kind == "collect":
-            return AdkCollectOperator(**common)
-        if task.kind == "input":
-            return AdkNestedInputOperator(**common)
-        assert task.kind in ("output", "result"), task.kind
-        return AdkOutputOperator(**common)
-
-    def _make_mapped(self, task: PlannedTask, common: Mapping[str, Any], made: Mapping[str, Any]) -> Any:
-        arguments = {
-            **common,
-            "map_index_template": "{{ adk_label }}",
-            "max_active_tis_per_dagrun": task.max_active,
-            **task.arguments,
-        }
-        arguments = {key: value for key, value in arguments.items() if value is not None}
-        if task.arguments:
-            # Airflow itself checks a mapped task's arguments only when it runs.
-            checked = DAG("checked", schedule=None, auto_register=False)
-            AdkItemOperator(**arguments, dag=checked, task_group=checked.task_group)
-        return AdkItemOperator.partial(**arguments).expand(element=made[task.upstream[0].task_id].output)
+        return kinds.of_task(task).build(self, task, arguments, made)
 
 
 def build(plan: Plan, workflow: Any, *, app_name: str, prefix: str = "", start: Mapping[str, Any] | None = None) -> Built:
@@ -145,7 +114,7 @@ def build(plan: Plan, workflow: Any, *, app_name: str, prefix: str = "", start: 
     """
     check_names(plan)
     reference = workflow if isinstance(workflow, str) else sources.register(app_name, workflow)
-    builder = _Builder(plan, workflow, reference, app_name, prefix, start or {})
+    builder = Builder(plan, workflow, reference, app_name, prefix, start or {})
     tasks: dict[str, Any] = {}
     groups: dict[str, TaskGroup] = {}
     for task in plan.tasks:
@@ -168,13 +137,10 @@ def build(plan: Plan, workflow: Any, *, app_name: str, prefix: str = "", start: 
     return Built(dict(tasks), tasks[plan.result])
 
 
-_OPERATORS = {"node": AdkNodeOperator, "region": AdkRegionOperator, "item": AdkItemOperator, "workflow": AdkWorkflowOperator}
-
-
 @functools.cache
-def _argument_names(kind: str) -> frozenset[str]:
-    """All that the operator of this kind of task and the classes it inherits from take."""
-    classes = [cls for cls in _OPERATORS[kind].__mro__ if "__init__" in vars(cls) and cls is not object]
+def _argument_names(operator: type) -> frozenset[str]:
+    """All that the operator and the classes it inherits from take."""
+    classes = [cls for cls in operator.__mro__ if "__init__" in vars(cls) and cls is not object]
     return frozenset(name for cls in classes for name in inspect.signature(vars(cls)["__init__"]).parameters)
 
 
@@ -185,7 +151,7 @@ def check_names(plan: Plan) -> None:
         NodeOverrideError: The operator of a task has no such argument.
     """
     for task in plan.tasks:
-        known = _argument_names(task.kind) if task.arguments else frozenset()
+        known = _argument_names(kinds.of_task(task).operator(task)) if task.arguments else frozenset()
         for name in task.arguments:
             if name not in known:
                 near = difflib.get_close_matches(name, known, n=1)
@@ -207,8 +173,5 @@ def _open_group(path: str, groups: dict[str, TaskGroup], plan: Plan) -> contextl
 
 
 def _tooltip(path: str, plan: Plan) -> str:
-    for task in plan.tasks:
-        if task.kind == "item" and task.task_id.rpartition(".")[0] == path:
-            limit = f", at most {task.max_active} at once" if task.max_active else ""
-            return f"Parallel worker: one task per item{limit}. {task.description}".strip()
-    return f"Nested workflow {path.rpartition('.')[2]}"
+    inside = (task for task in plan.tasks if task.task_id.rpartition(".")[0] == path)
+    return next((text for task in inside if (text := kinds.of_task(task).tooltip(task))), "")

@@ -48,7 +48,8 @@ class Node:
         join: It waits for all its predecessors.
         inner_kind: For a parallel worker: the kind of the node that runs for each item.
         max_parallel_workers: For a parallel worker: how many items run at once at most, None for no limit.
-        list_wide: For a parallel worker: its own retry or timeout covers the whole list, not an item.
+        list_wide: For a parallel worker: its own retry or timeout covers the whole list, not an item. (A node that is made with
+            ``parallel_worker=True`` carries them itself *and* on the copy that runs per item.)
         reads_history: An agent that reads what earlier nodes said: one that is no LlmAgent, or is in chat mode.
         inner: For a nested workflow: its graph.
         asks_people: The node declares that it asks for confirmation or credentials.
@@ -160,45 +161,22 @@ def _read_node(node: BaseNode) -> Node:
     from google.adk.workflow import Workflow
 
     from adk_airflow.runtime.adk.graph import body_of, parallel_worker_of, waits_for_all
+    from adk_airflow.translator.kinds import match
 
     worker, inner = parallel_worker_of(node), body_of(node)
     return Node(
         name=node.name,
-        kind=_kind(node) if worker is None else "parallel_worker",
+        kind=match(node),
         description=_description(inner),
         join=waits_for_all(node),
-        inner_kind="" if worker is None else _kind(inner),
+        inner_kind="" if worker is None else match(inner),
         max_parallel_workers=None if worker is None else worker.max_parallel_workers,
-        list_wide=worker is not None and _has_policy(worker if worker is node else node, inner),
-        reads_history=_kind(inner) == "agent" and getattr(inner, "mode", None) not in ("single_turn", "task"),
+        list_wide=worker is not None and (node.retry_config is not None or node.timeout is not None),
+        reads_history=match(inner) == "agent" and getattr(inner, "mode", None) not in ("single_turn", "task"),
         inner=_read_workflow(node) if isinstance(node, Workflow) and node.graph is not None else None,
         asks_people=bool(getattr(inner, "require_confirmation", None) or getattr(inner, "auth_config", None)),
         may_ask_people=getattr(inner, "mode", None) == "task",
     )
-
-
-def _has_policy(outer: BaseNode, inner: BaseNode) -> bool:
-    """Whether retry or timeout sit on the worker as a whole.
-
-    A ``Node(parallel_worker=True)`` carries them on the outer node *and* on the copy that runs per item.
-    """
-    return outer.retry_config is not None or outer.timeout is not None
-
-
-def _kind(node: BaseNode) -> str:
-    from google.adk.agents.base_agent import BaseAgent
-    from google.adk.workflow import FunctionNode, JoinNode, Workflow
-
-    kinds: tuple[tuple[str, type], ...] = (
-        ("join", JoinNode),
-        ("workflow", Workflow),
-        ("agent", BaseAgent),
-        ("function", FunctionNode),
-    )
-    for kind, cls in kinds:
-        if isinstance(node, cls):
-            return kind
-    return "tool" if hasattr(node, "tool") else str(type(node).__name__)
 
 
 def _description(node: BaseNode) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from adk_airflow.errors import NodeOverrideError
 from adk_airflow.translator.graph import Graph, Node
-from adk_airflow.translator.regions import find_parts, is_loop
+from adk_airflow.translator.regions import find_regions, is_loop
 
 _WHOLE_NUMBERS = ("batch_size", "max_iterations")
 # The arguments of our operators that say what a task stands for, and Airflow's that say where it stands.
@@ -65,7 +65,7 @@ def _problem(graph: Graph, node: Node, arguments: Any) -> str:
     if not isinstance(arguments.get("llm_conn_id", ""), str):
         return f"llm_conn_id {arguments['llm_conn_id']!r} is not the id of a connection"
     if "max_iterations" in arguments:
-        part = next(part for part in find_parts(graph) if node.name in part)
+        part = next(part for part in find_regions(graph) if node.name in part)
         if not is_loop(graph, part):
             return "max_iterations is for nodes of a loop, and this one is in none"
     return ""

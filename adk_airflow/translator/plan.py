@@ -6,9 +6,12 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 VERSION = 1
+
+Mode = Literal["tasks", "embedded"]
+TaskKind = Literal["node", "region", "items", "item", "collect", "input", "output", "result", "workflow"]
 
 
 def path_of(scope: tuple[str, ...], name: str) -> str:
@@ -20,6 +23,12 @@ def argument_text(value: Any) -> str:
     """How an operator argument is shown: the same text in every process."""
     name = getattr(value, "__qualname__", None)
     return str(name) if name else re.sub(r" at 0x[0-9a-f]+", "", str(value))
+
+
+def shorten(text: str, length: int) -> str:
+    """The text on one line, cut to ``length`` characters."""
+    text = " ".join(text.split())
+    return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
 @dataclass(frozen=True)
@@ -56,7 +65,7 @@ class PlannedTask:
 
     task_id: str
     node: str
-    kind: str
+    kind: TaskKind
     node_kind: str
     trigger_rule: str = "all_success"
     upstream: tuple[Upstream, ...] = ()
@@ -79,9 +88,9 @@ class Plan:
         description: The workflow's description.
         mode: ``tasks`` or ``embedded``.
         tasks: In topological order.
-        exits: For each node, by its path (``inner/a`` in a nested workflow), the task whose envelope speaks for it. A nested
+        output_tasks: For each node, by its path (``inner/a`` in a nested workflow), the task that leaves its output. A nested
             workflow's START has one too.
-        entries: For each node, by its path, the task that starts it.
+        first_tasks: For each node, by its path, its first task.
         predecessors: For each node, by its path, the names of the nodes with an edge to it, in ADK's order; the outermost
             START is left out.
         result: The task whose ``return_value`` is the workflow's output.
@@ -91,10 +100,10 @@ class Plan:
 
     workflow: str
     description: str
-    mode: str
+    mode: Mode
     tasks: tuple[PlannedTask, ...]
-    exits: Mapping[str, str]
-    entries: Mapping[str, str]
+    output_tasks: Mapping[str, str]
+    first_tasks: Mapping[str, str]
     predecessors: Mapping[str, tuple[str, ...]]
     result: str
     max_active_tasks: int | None = None
@@ -106,44 +115,25 @@ class Plan:
         return next(task.node for task in self.tasks if task.task_id == self.result)
 
     def ancestors(self, scope: tuple[str, ...], nodes: tuple[str, ...]) -> dict[str, str]:
-        """The nodes before ``nodes`` in their workflow, near or far, by name, each with the task that speaks for it."""
+        """The nodes before ``nodes`` in their workflow, near or far, by name, each with the task that leaves its output."""
         found: dict[str, str] = {}
         todo = [before for node in nodes for before in self.predecessors.get(path_of(scope, node), ())]
         while todo:
             name = todo.pop()
             if name not in found and name not in nodes:
-                found[name] = self.exits[path_of(scope, name)]
+                found[name] = self.output_tasks[path_of(scope, name)]
                 todo.extend(self.predecessors.get(path_of(scope, name), ()))
         return found
 
-    def exits_in(self, scope: tuple[str, ...]) -> dict[str, str]:
-        """The tasks that speak for the nodes of one workflow, by name."""
+    def output_tasks_in(self, scope: tuple[str, ...]) -> dict[str, str]:
+        """The tasks that leave the outputs of the nodes of one workflow, by name."""
         inside = path_of(scope, "")
-        return {path[len(inside) :]: task for path, task in self.exits.items() if path.rpartition("/")[0] == "/".join(scope)}
+        return {
+            path[len(inside) :]: task for path, task in self.output_tasks.items() if path.rpartition("/")[0] == "/".join(scope)
+        }
 
     def to_json(self) -> str:
         """The plan as JSON text. Of an argument that JSON does not know, such as a callback, it holds the name."""
         tasks = [{**vars(task), "upstream": [vars(before) for before in task.upstream]} for task in self.tasks]
         data = {"plan": VERSION, **vars(self), "tasks": tasks}
         return json.dumps(data, indent=2, ensure_ascii=False, default=argument_text)
-
-    @classmethod
-    def from_json(cls, text: str) -> Plan:
-        """Reads what ``to_json`` wrote. Raises ValueError for another version."""
-        data = json.loads(text)
-        if data.pop("plan", None) != VERSION:
-            raise ValueError(f"not a plan of version {VERSION}")
-        tasks = [
-            PlannedTask(
-                **{
-                    **task,
-                    "upstream": tuple(Upstream(**item) for item in task["upstream"]),
-                    "nodes": tuple(task["nodes"]),
-                    "scope": tuple(task["scope"]),
-                }
-            )
-            for task in data.pop("tasks")
-        ]
-        predecessors = {name: tuple(items) for name, items in data.pop("predecessors").items()}
-        warnings = tuple(data.pop("warnings"))
-        return cls(tasks=tuple(tasks), predecessors=predecessors, warnings=warnings, **data)

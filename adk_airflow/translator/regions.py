@@ -8,7 +8,7 @@ from graphlib import TopologicalSorter
 from adk_airflow.translator.graph import START, Graph
 
 
-def find_parts(graph: Graph, *, embedded: Collection[str] = ()) -> list[tuple[str, ...]]:
+def find_regions(graph: Graph, *, embedded: Collection[str] = ()) -> list[tuple[str, ...]]:
     """The parts in topological order, each with its nodes in ADK's order.
 
     Args:

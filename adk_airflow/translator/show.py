@@ -5,20 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from adk_airflow.translator import kinds
 from adk_airflow.translator.plan import Plan, PlannedTask, argument_text
-
-# Per kind: fill and border of its boxes.
-COLORS = {
-    "function": ("#dbeafe", "#2563eb"),
-    "tool": ("#dcfce7", "#15803d"),
-    "agent": ("#f3e8ff", "#9333ea"),
-    "join": ("#e2e8f0", "#475569"),
-    "parallel_worker": ("#fef3c7", "#b45309"),
-    "workflow": ("#cffafe", "#0e7490"),
-    "region": ("#ffe4e6", "#be123c"),
-    "result": ("#ffffff", "#111827"),
-    "other": ("#f5f5f4", "#78716c"),
-}
 
 
 def as_text(plan: Plan) -> str:
@@ -55,7 +43,7 @@ def as_mermaid(plan: Plan) -> str:
             label = f'|"{_mermaid_text(before.label)}"|' if before.label else ""
             lines.append(f"  {ids[before.task_id]} -->{label} {ids[task.task_id]}")
     for kind in colored_kinds(plan):
-        fill, border = COLORS[kind]
+        fill, border = kinds.of_name(kind).colors
         members = ",".join(ids[task.task_id] for task in plan.tasks if color_of(task) == kind)
         lines.append(f"  classDef adk_{kind} fill:{fill},stroke:{border},color:#111827")
         lines.append(f"  class {members} adk_{kind}")
@@ -68,57 +56,26 @@ def kind_of(task: PlannedTask) -> str:
 
 
 def color_of(task: PlannedTask) -> str:
-    """The key of the task in ``COLORS``."""
-    return kind_of(task) if kind_of(task) in COLORS else "other"
+    """The name of the kind whose colours the task has."""
+    return kinds.of_name(kind_of(task)).name
 
 
 def colored_kinds(plan: Plan) -> list[str]:
-    """The keys of ``COLORS`` that the plan uses, in the order of ``COLORS``."""
+    """The kinds that the plan uses, in the order of ``KINDS``."""
     used = {color_of(task) for task in plan.tasks}
-    return [kind for kind in COLORS if kind in used]
-
-
-def is_embedded(task: PlannedTask) -> bool:
-    """Whether ADK's own engine runs more than one node run in the task."""
-    whole = task.kind == "node" and task.node_kind in ("workflow", "parallel_worker")
-    return whole or task.kind in ("region", "workflow")
+    return [kind.name for kind in kinds.KINDS if kind.name in used]
 
 
 def notes_of(task: PlannedTask) -> list[str]:
     """What is special about the task, a line each: mapped, batched, embedded and why, arguments that the user gave."""
-    notes = []
-    if task.kind == "item":
-        notes.append("mapped: a task instance per item" + _at_once(task))
-    elif task.why:
-        notes.append(f"embedded: {task.why}" if is_embedded(task) else task.why)
-    if task.batch_size is not None:
-        notes.append(f"batched: {task.batch_size} items per task instance, at once in it")
+    notes = kinds.of_task(task).notes(task)
     if task.arguments:
         notes.append("arguments: " + ", ".join(f"{key}={_shown(value)}" for key, value in task.arguments.items()))
     return notes
 
 
-def subtitle_of(task: PlannedTask) -> str:
-    """The second line of the task's box in a drawing."""
-    if task.kind == "region":
-        return f"together: {shorten(', '.join(task.nodes), 40)}"
-    if task.kind == "item":
-        return f"{task.node_kind}, mapped{_at_once(task)}"
-    return kind_of(task) + (", embedded" if is_embedded(task) else "")
-
-
 def _shown(value: Any) -> str:
     return repr(value) if isinstance(value, str) else argument_text(value)
-
-
-def shorten(text: str, length: int) -> str:
-    """The text on one line, cut to ``length`` characters."""
-    text = " ".join(text.split())
-    return text if len(text) <= length else f"{text[: length - 1]}…"
-
-
-def _at_once(task: PlannedTask) -> str:
-    return f", at most {task.max_active} at once" if task.max_active is not None else ""
 
 
 def _upstream(task: PlannedTask) -> str:
@@ -139,7 +96,8 @@ def _mermaid_boxes(tasks: Sequence[PlannedTask], ids: dict[str, str], depth: int
             lines += [f"{indent}end", f"{indent}style {first}_group fill:#f8fafc,stroke:#94a3b8,color:#111827"]
         else:
             task = members[0]
-            text = f"{_mermaid_text(task.task_id.split('.')[-1])}<br/><small>{_mermaid_text(subtitle_of(task))}</small>"
+            name, subtitle = task.task_id.split(".")[-1], kinds.of_task(task).subtitle(task)
+            text = f"{_mermaid_text(name)}<br/><small>{_mermaid_text(subtitle)}</small>"
             left, right = ("[[", "]]") if task.kind == "item" else ("[", "]")
             lines.append(f'{indent}{ids[task.task_id]}{left}"{text}"{right}')
     return lines

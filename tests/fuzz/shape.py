@@ -50,7 +50,7 @@ class Shape:
             path = f"{prefix}{node.name}"
             for inner, inner_path in _with_paths(node, path):
                 self.path_of[inner.name] = inner_path
-            entry, end = _unit(self.plan.entries[path]), _unit(self.plan.exits[path])
+            entry, end = _unit(self.plan.first_tasks[path]), _unit(self.plan.output_tasks[path])
             entries[node.name], exits[node.name] = entry, end
             for unit in (entry, end):
                 self.before.setdefault(unit, [])

@@ -78,7 +78,7 @@ def test_a_parallel_worker_becomes_three_tasks_in_a_group() -> None:
         "after": ("all_success", ["each.collect"]),
     }
     assert next(task for task in made.tasks if task.task_id == "each.run").max_active == 3
-    assert (made.entries["each"], made.exits["each"]) == ("each.items", "each.collect")
+    assert (made.first_tasks["each"], made.output_tasks["each"]) == ("each.items", "each.collect")
 
 
 def test_a_worker_whose_retry_covers_the_whole_list_runs_in_one_task() -> None:
@@ -109,8 +109,8 @@ def test_a_nested_workflow_becomes_a_task_group_with_an_input_and_an_output() ->
         "inner.output": ("none_failed_min_one_success", ["inner.input_", "inner.input"]),
         "last": ("all_success", ["inner.output"]),
     }
-    assert made.exits["inner"] == "inner.output"
-    assert made.exits["inner/a"] == "inner.a"
+    assert made.output_tasks["inner"] == "inner.output"
+    assert made.output_tasks["inner/a"] == "inner.a"
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_several_terminals_or_an_output_schema_get_a_result_task(schema: Any) ->
 def test_a_node_named_like_the_result_task_keeps_its_name() -> None:
     made = plan(("START", (step("workflow_result"), step("b"))))
 
-    assert "workflow_result" in made.exits
+    assert "workflow_result" in made.output_tasks
     assert made.result == "workflow_result_"
 
 
@@ -352,20 +352,13 @@ def test_parallel_branches_warn_about_shared_state_and_cancelling() -> None:
     assert plan(("START", step("a"), step("b"))).warnings == ()
 
 
-def test_a_plan_survives_json_and_needs_neither_airflow_nor_adk_to_be_read() -> None:
-    import subprocess
-    import sys
-
+def test_a_plan_is_plain_data() -> None:
     made = plan(("START", step("list"), step("each", parallel_worker=True), {"x": step("a"), DEFAULT_ROUTE: step("b")}))
-    code = (
-        "import sys; from adk_airflow.translator.plan import Plan; text = sys.stdin.read();"
-        "assert Plan.from_json(text).to_json() == text;"
-        "print([m for m in sys.modules if m.split('.')[0] == 'airflow' or m.startswith('google.adk')])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], input=made.to_json(), capture_output=True, text=True, check=True)
+    data = json.loads(made.to_json())
 
-    assert done.stdout.strip() == "[]"
-    assert Plan.from_json(made.to_json()) == made
+    assert (data["plan"], data["workflow"], data["mode"], data["result"]) == (1, made.workflow, "tasks", made.result)
+    assert [task["task_id"] for task in data["tasks"]] == [task.task_id for task in made.tasks]
+    assert data["tasks"][-1]["upstream"] == [vars(before) for before in made.tasks[-1].upstream]
 
 
 def test_a_plan_with_arguments_that_json_does_not_know_shows_them_the_same_each_time() -> None:
@@ -379,11 +372,6 @@ def test_a_plan_with_arguments_that_json_does_not_know_shows_them_the_same_each_
     shown = json.loads(texts.pop())["tasks"][0]["arguments"]
     assert (shown["on_failure_callback"], shown["execution_timeout"]) == ("step", "0:05:00")
     assert "0x" not in shown["params"]["told"]
-
-
-def test_a_plan_of_another_version_is_refused() -> None:
-    with pytest.raises(ValueError, match="not a plan of version"):
-        Plan.from_json('{"plan": 99}')
 
 
 @pytest.mark.parametrize(
