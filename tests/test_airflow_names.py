@@ -28,7 +28,7 @@ INTERNAL: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "airflow.sdk.definitions.context:context_merge": ("the arguments of a function under @task.adk_agent", ("context", "args")),
     "airflow.sdk.definitions.taskgroup:MappedTaskGroup": ("the refusal of a workflow's tasks in a mapped task group", ()),
-    "airflow.sdk.execution_time.xcom:XCom": ("the plain form of what a task returns, and testing", ("result",)),
+    "airflow.sdk.execution_time.xcom:XCom": ("the plain form of what a task returns, and testing", ()),
     "airflow.sdk.execution_time.comms:CommsDecoder": ("the end of a task whose body does not end at its time limit", ()),
     "airflow.models.xcom:XComModel": ("testing: what the tasks left", ()),
     "airflow.utils:db": ("testing: an Airflow database", ()),
@@ -72,8 +72,8 @@ def test_it_is_there_and_takes_what_is_relied_on(name: str) -> None:
         found: Any = getattr(import_module(module), attribute)
     except (ImportError, AttributeError):
         pytest.fail(f"{AIRFLOW} has no {name}. What breaks: {breaks}", pytrace=False)
-    taken = inspect.signature(found.serialize_value if attribute == "XCom" else found).parameters if parameters else {}
-    assert set(parameters) <= set(taken) | {"result"}, f"{AIRFLOW}: {name} takes {list(taken)}. What breaks: {breaks}"
+    taken = list(inspect.signature(found).parameters) if parameters else []
+    assert set(parameters) <= set(taken), f"{AIRFLOW}: {name} takes {taken}. What breaks: {breaks}"
 
 
 def test_a_task_says_under_the_key_of_skip_mixin_whom_it_skips() -> None:
