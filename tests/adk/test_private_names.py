@@ -106,7 +106,7 @@ PINS = {
     "google.adk.events._branch_path:_BranchPath": Pin("a task could not tell the branch of its node (graph.py)"),
     "google.adk.utils._schema_utils:validate_schema": Pin(SCHEMAS, ("schema", "json_text")),
     "google.adk.workflow._errors:DynamicNodeFailError": Pin("a log would end with ADK's wrapper, not the cause (graph.py)"),
-    "google.adk.workflow._errors:WorkflowConfigurationError": Pin("two outputs of a workflow would not be ADK's error (graph.py)"),
+    "google.adk.workflow._errors:WorkflowConfigurationError": Pin("two outputs would not be the error of ADK (graph.py)"),
     "google.adk.workflow._tool_node:_ToolNode": Pin(STEPS, ("tool",)),
     "google.adk.workflow._tool_node:_ToolNode._run_impl": Pin(STEPS, ("ctx", "node_input")),
     "google.adk.workflow._tool_node:_ToolNode._take_requested_confirmation": Pin(

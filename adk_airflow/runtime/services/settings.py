@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from adk_airflow.errors import ServiceConfigurationError
+from adk_airflow.runtime.adk import cli
 from adk_airflow.runtime.services import connections
 from adk_airflow.runtime.services.uris import EXAMPLES, checked_uri
 
@@ -66,10 +67,8 @@ def default_memory_service(writer: str) -> BaseMemoryService:
         return service
     if not uri:
         return ObjectStorageMemoryService(f"file://{_airflow_home()}/adk_memory", writer=writer)
-    from google.adk.cli.service_registry import get_service_registry
-
     try:
-        found = get_service_registry().create_memory_service(uri, agents_dir=_airflow_home())
+        found = cli.memory_service(uri, _airflow_home())
     except Exception as error:
         raise _refused("memory_service_uri", uri, error) from None
     if found is None:
@@ -119,28 +118,25 @@ def durable_session_service(session_id: str, where: str) -> BaseSessionService:
             " with the task. Use sqlite:////data/adk/sessions.db, a database, or agentengine://."
         )
     from airflow.sdk.log import mask_secret
-    from google.adk.cli.utils.service_factory import create_session_service_from_options
 
     if password := urlsplit(uri).password:
         mask_secret(unquote(password))
 
     try:
-        return create_session_service_from_options(
-            base_dir=_airflow_home(), session_service_uri=_async_url(uri), use_local_storage=False
-        )
+        return cli.session_service(_async_url(uri), _airflow_home())
     except Exception as error:
         raise _refused("session_conn_id" if conn_id else "session_service_uri", uri, error) from None
 
 
 def remember_runs() -> bool:
     """``[adk_airflow] remember_runs``: every task that ends well adds what was said in it to the memory."""
-    from airflow.sdk.configuration import conf
+    from airflow.sdk import conf
 
     return bool(conf.getboolean("adk_airflow", "remember_runs", fallback=False))
 
 
 def _setting(name: str) -> str:
-    from airflow.sdk.configuration import conf
+    from airflow.sdk import conf
 
     return (conf.get("adk_airflow", name, fallback="") or "").strip()
 

@@ -203,7 +203,7 @@ def _wrapped(data: dict[str, Any]) -> Any:
     It takes the two keys for a value of its old format, in which this is a dict. Another XCom backend may read the inner
     dict first, and so is given JSON text.
     """
-    from airflow.sdk.bases.xcom import BaseXCom
+    from airflow.sdk import BaseXCom
     from airflow.sdk.execution_time.xcom import XCom
 
     if XCom.deserialize_value is BaseXCom.deserialize_value:

@@ -113,7 +113,7 @@ def open_index(location: str | Path, *, embed_model: BaseEmbedding | str | None 
     # The lock makes threads that ask for the same version at once wait for one load.
     with _load_lock:
         index = _load(Path(location).absolute())
-    return index._with_model(embed_model)
+    return index.with_model(embed_model)
 
 
 class PersistedIndex:
@@ -124,7 +124,7 @@ class PersistedIndex:
         self._model = model
         self._model_lock = threading.Lock()
 
-    def _with_model(self, embed_model: BaseEmbedding | str | None) -> PersistedIndex:
+    def with_model(self, embed_model: BaseEmbedding | str | None) -> PersistedIndex:
         settings = self._loaded.manifest.settings
         built_with = settings.get("embed_model")
         if built_with is None or embed_model in (None, settings.get("embed_model_name")):
