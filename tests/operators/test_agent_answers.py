@@ -19,6 +19,7 @@ from pydantic import BaseModel
 from adk_airflow.testing import WorkflowRun
 from tests.operators.agents import MODEL, by_agent, named
 from tests.servers.gemini import GeminiRequest, GeminiServer, call, raw, structured
+from tests.servers.replies import Call, Reply
 
 Ask = Callable[..., WorkflowRun]
 Start = Callable[[Callable[[GeminiRequest], Any]], GeminiServer]
@@ -286,7 +287,7 @@ def test_a_task_whose_helper_answered_still_asks(gemini: Start, ask: Ask, schema
 
     assert run.error is not None
     assert run.error[0] == "HumanInputNotSupportedError"
-    assert "agent 'boss' asks a person for an answer" in run.error[1]
+    assert "node boss@1 is an agent in task mode that asks a person: 'Which colour?'" in run.error[1]
 
 
 def test_a_task_whose_helper_finished_its_own_still_asks(gemini: Start, ask: Ask) -> None:
@@ -319,6 +320,31 @@ def test_a_task_that_finishes(gemini: Start, ask: Ask, helped: bool) -> None:
     run = ask(named("boss", mode="task", output_schema=Plan, sub_agents=[named("helper", mode="single_turn")]))
 
     assert run.outputs["boss"] == [{"steps": 3}]
+
+
+def test_a_task_that_finishes_with_nothing(gemini: Start, ask: Ask) -> None:
+    gemini(lambda request: Reply(parts=("One moment.", Call("finish_task", {"result": None}))))
+    run = ask(named("boss", mode="task", output_schema=str | None))
+
+    assert (run.error, run.outputs) == (None, {})
+
+
+@pytest.mark.parametrize("around", ["tool", "sequence"])
+def test_a_task_that_is_no_node_of_the_run_is_run_to_its_end(gemini: Start, ask: Ask, around: str) -> None:
+    """As ADK does: whatever such an agent says, nobody is asked."""
+
+    def boss(request: GeminiRequest) -> Any:
+        return "done" if request.function_responses else call("helper", {"request": "help"})
+
+    gemini(by_agent({"helper": "Which colour?", "boss": boss, "last": "done"}))
+    helper = named("helper", mode="task")
+    root = (
+        named("boss", tools=[AgentTool(helper)])
+        if around == "tool"
+        else SequentialAgent(name="boss", sub_agents=[helper, named("last")])
+    )
+
+    assert ask(root).outputs["boss"] == ["done"]
 
 
 def test_a_helper_that_asks(gemini: Start, ask: Ask) -> None:

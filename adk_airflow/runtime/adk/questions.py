@@ -81,9 +81,9 @@ class Questions(BasePlugin):
         self._invocation_id = self._invocation_id or callback_context.invocation_id
         path = callback_context.node_path or ""
         is_node = path.rpartition("/")[2].partition("@")[0] == agent.name
-        if is_node and callback_context.invocation_id == self._invocation_id:
-            if isinstance(agent, LlmAgent) and agent.mode == "task":
-                self._working[path] = ""
+        is_ours = callback_context.invocation_id == self._invocation_id
+        if is_node and is_ours and isinstance(agent, LlmAgent) and agent.mode == "task":
+            self._working[path] = ""
 
     def on_event(self, event: Event) -> None:
         """Takes one event of the run."""
