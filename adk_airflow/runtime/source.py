@@ -129,14 +129,12 @@ def resolve(source: Any, *, described_as: str, app_name: str = "") -> Source:
     app = source if isinstance(source, App) else None
     root = app.root_agent if app is not None else source
     if not isinstance(root, Workflow):
-        name = getattr(root, "name", "")
-        what = "None" if root is None else f"{type(root).__name__} {name!r}" if name else type(root).__name__
         advice = (
-            " Make it a node: Workflow(name=..., edges=[('START', agent)])."
+            "Make it a node: Workflow(name=..., edges=[('START', agent)])."
             if isinstance(root, BaseNode)
-            else " Give a google.adk Workflow, an App whose root_agent is one, or 'package.module:attribute'."
+            else "Give a google.adk Workflow, an App whose root_agent is one, or 'package.module:attribute'."
         )
-        raise WorkflowLoadError(f"workflow {described_as!r} is no Workflow but a {what}.{advice}")
+        raise WorkflowLoadError(f"workflow {described_as!r} is no Workflow but {_what(root)}. {advice}")
     if root.graph is None:
         raise WorkflowLoadError(f"workflow {root.name!r} has no edges: there is nothing to run")
     if app is None:
@@ -169,26 +167,27 @@ def load_agent(agent: Any, *, app_name: str) -> Source:
             raise AgentLoadError(f"agent {described_as!r} {_reason(error)}") from error
     root: Any = agent.root_agent if isinstance(agent, App) else agent
     if not isinstance(root, BaseAgent):
-        what = f"{type(root).__name__} {getattr(root, 'name', '')!r}" if isinstance(root, BaseNode) else type(root).__name__
         advice = (
             "Use AdkDag, AdkTaskGroup or AdkWorkflowOperator for it."
             if isinstance(root, BaseNode)
             else "Give a google.adk agent, an App whose root_agent is one, or 'package.module:attribute'."
         )
-        raise AgentLoadError(f"agent {described_as!r} is no agent but a {what}. {advice}")
+        raise AgentLoadError(f"agent {described_as!r} is no agent but {_what(root)}. {advice}")
     app = agent if isinstance(agent, App) else App.model_construct(name=app_name, root_agent=root, plugins=[])
     return Source(cast("Workflow", root), app)
 
 
-def _reason(error: BaseException) -> str:
-    """Why the workflow could not be made: google-adk's own words, without pydantic's frame around them."""
-    from pydantic import ValidationError
+def _what(found: Any) -> str:
+    if found is None:
+        return "None"
+    if isinstance(found, type):
+        return f"the class {found.__name__}, not an instance of it"
+    name = getattr(found, "name", "")
+    return f"a {type(found).__name__}" + (f" {name!r}" if name else "")
 
-    if isinstance(error, ValidationError) and error.title in ("Workflow", "Graph", "App"):
-        details = error.errors(include_url=False)
-        given = details[0]["input"] if details else None
-        name = f" (it is named {given['name']!r})" if isinstance(given, dict) and "name" in given else ""
-        reasons = "; ".join(detail["msg"].removeprefix("Value error, ") for detail in details)
-        return f"is refused by google-adk{name}: {reasons}"
-    of_adk = type(error).__module__.startswith("google.adk")
-    return f"{'is refused by google-adk' if of_adk else 'fails'}: {type(error).__name__}: {error}"
+
+def _reason(error: BaseException) -> str:
+    """Why it could not be made, in google-adk's own words where it is google-adk that refuses it."""
+    from adk_airflow.runtime.adk import refusal
+
+    return refusal.reason(error)

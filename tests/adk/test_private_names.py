@@ -90,6 +90,9 @@ PINS = {
             "raise_on_wait", "return_ctx", "resume_inputs", "skip_run_id_validation",
         ),
     ),
+    "google.adk.agents.llm.task._finish_task_tool:is_finish_task_terminal_fr": Pin(
+        "an agent in task mode that is a root would have no answer (agent_run.py)", ("event",)
+    ),
     # -- its nodes and values ---------------------------------------------------------------------------------
     "google.adk.workflow:BaseNode._run_impl": Pin(ITEMS, ("ctx", "node_input")),
     "google.adk.workflow:BaseNode._requires_all_predecessors": Pin("a join would not wait (graph.py)"),

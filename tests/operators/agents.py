@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from google.adk.agents.base_agent import BaseAgent
@@ -12,6 +13,8 @@ from google.adk.tools.base_toolset import BaseToolset
 from google.adk.tools.function_tool import FunctionTool
 from google.adk.workflow import START, Workflow
 
+from tests.servers.gemini import GeminiRequest
+
 MODEL = "gemini-2.5-flash"
 
 greeter = LlmAgent(name="greeter", model=MODEL, instruction="Greet in a {tone?} tone.", output_key="greeting")
@@ -20,6 +23,20 @@ app = App(name="greetings", root_agent=greeter)
 
 def make_greeter() -> LlmAgent:
     return LlmAgent(name="made", model=MODEL)
+
+
+def named(name: str, **kwargs: Any) -> LlmAgent:
+    return LlmAgent(name=name, model=MODEL, description=name, instruction=f"You are {name}.", **kwargs)
+
+
+def by_agent(answers: dict[str, Any]) -> Callable[[GeminiRequest], Any]:
+    """Answers each agent, known by its instruction, with its own words, or with what a function makes of its request."""
+
+    def script(request: GeminiRequest) -> Any:
+        name = next(name for name in answers if f"You are {name}." in request.system)
+        return answers[name](request) if callable(answers[name]) else answers[name]
+
+    return script
 
 
 def nothing() -> None:

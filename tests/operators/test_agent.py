@@ -25,6 +25,7 @@ from adk_airflow import AdkAgentOperator
 from adk_airflow.errors import AgentLoadError
 from adk_airflow.testing import WorkflowRun, run_dag
 from tests.operators import agents
+from tests.operators.agents import by_agent, named
 from tests.servers.gemini import GeminiRequest, GeminiServer, call, error, raw, slow, structured
 
 Ask = Callable[..., WorkflowRun]
@@ -34,20 +35,6 @@ MODEL = agents.MODEL
 
 def echo(request: GeminiRequest) -> str:
     return f"you said: {request.last_text}"
-
-
-def named(name: str, **kwargs: Any) -> LlmAgent:
-    return LlmAgent(name=name, model=MODEL, description=name, instruction=f"You are {name}.", **kwargs)
-
-
-def by_agent(answers: dict[str, Any]) -> Callable[[GeminiRequest], Any]:
-    """Answers each agent, known by its instruction, with its own words, or with what a function makes of its request."""
-
-    def script(request: GeminiRequest) -> Any:
-        name = next(name for name in answers if f"You are {name}." in request.system)
-        return answers[name](request) if callable(answers[name]) else answers[name]
-
-    return script
 
 
 # What it is asked

@@ -129,6 +129,13 @@ def common_branch(branches: Sequence[str | None]) -> str:
     return get_common_branch_prefix([branch or "" for branch in branches])
 
 
+def branch_segments(branch: str | None) -> tuple[str, ...]:
+    """The parts of ADK's branch, from the outermost on; none for the branch of a root."""
+    from google.adk.events._branch_path import _BranchPath
+
+    return tuple(_BranchPath.from_string(branch).segments)
+
+
 def start_successors(workflow: Workflow) -> tuple[str, ...]:
     """Whom START triggers, in ADK's order."""
     assert workflow.graph is not None

@@ -70,11 +70,20 @@ class Questions(BasePlugin):
         self._without_response: dict[str, Question] = {}
         self._working: dict[str, str] = {}
         self._with_output: set[str] = set()
+        self._invocation_id: str | None = None
 
     async def before_agent_callback(self, *, agent: Any, callback_context: Any) -> None:
-        """Notes an agent in task mode, by the path of its run."""
-        if isinstance(agent, LlmAgent) and agent.mode == "task":
-            self._working[callback_context.node_path or ""] = ""
+        """Notes an agent in task mode, by the path of its run.
+
+        Not one that an ``AgentTool`` runs in an invocation of its own, nor a step of a ``SequentialAgent`` or the like: ADK runs
+        these to their end, whatever they say.
+        """
+        self._invocation_id = self._invocation_id or callback_context.invocation_id
+        path = callback_context.node_path or ""
+        is_node = path.rpartition("/")[2].partition("@")[0] == agent.name
+        is_ours = callback_context.invocation_id == self._invocation_id
+        if is_node and is_ours and isinstance(agent, LlmAgent) and agent.mode == "task":
+            self._working[path] = ""
 
     def on_event(self, event: Event) -> None:
         """Takes one event of the run."""
