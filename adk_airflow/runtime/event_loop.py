@@ -129,7 +129,8 @@ class TaskLoop:
             if not done:  # the exception of a signal, or `_end_work` stopped the loop
                 self._work = None
                 self._settle([task])
-            if isinstance(error, AirflowTaskTimeout):
+            if isinstance(error, AirflowTaskTimeout):  # whose words are a process id
+                error.add_note(f"{self._where} ran longer than its execution_timeout of {self._seconds or 0:g} s.")
                 raise
             self._raise_ended(error if done else None)
             if isinstance(error, asyncio.CancelledError):
@@ -286,6 +287,8 @@ class _Watchdog:
         saying = threading.Thread(target=self._say, daemon=True)
         saying.start()
         saying.join(2)
+        if os.getpgrp() == os.getpid():  # also what it started: Airflow would wait for its output
+            os.killpg(os.getpid(), signal.SIGTERM)
         os._exit(1)
 
     def _say(self) -> None:

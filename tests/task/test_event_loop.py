@@ -12,12 +12,14 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from typing import Any
 
+import psutil
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowTaskTimeout
 from airflow.sdk.execution_time.timeout import timeout
 
 from adk_airflow.runtime.event_loop import TaskCancelled, TaskLoop, has_own_process
 from tests.supervised import Tried, run_tasks
+from tests.waiting import until
 
 WHERE = "workflow 'wf', node 'step'"
 
@@ -198,6 +200,12 @@ def test_the_error_says_which_node_and_which_limit_and_what_the_work_made_of_it(
     assert repr(caught.value.__cause__) == "ValueError('something went wrong')"
 
 
+def test_airflows_own_error_says_so_too() -> None:
+    with pytest.raises(AirflowTaskTimeout) as caught, timeout(0.2), TaskLoop(WHERE, seconds=0.2) as loop:
+        loop.run(asyncio.sleep(120))
+    assert caught.value.__notes__ == ["workflow 'wf', node 'step' ran longer than its execution_timeout of 0.2 s."]
+
+
 @pytest.mark.parametrize("airflow", [True, False], ids=["with Airflow's timer", "without"])
 def test_a_thread_that_blocks_is_not_waited_for(blocked: Blocked, airflow: bool) -> None:
     limit = timeout(0.3) if airflow else threading.Lock()
@@ -309,6 +317,7 @@ import collections
 import itertools
 import os
 import signal
+import subprocess
 import threading
 import time
 from datetime import timedelta
@@ -340,6 +349,8 @@ async def thread():
 
 
 async def catches():
+    started = subprocess.Popen(["sleep", "120"])
+    print("started", started.pid)
     while True:
         try:
             time.sleep(120)
@@ -385,8 +396,61 @@ def test_the_process_of_a_body_that_blocks_and_catches_everything_is_ended(
     said = next(event for event in tried[task].events if "does not end" in event)
     assert said.startswith(f"Node '{task}' does not end after {why}: its body blocks where no exception reaches it")
     assert "in catches\n    time.sleep(120)" in said
+    started = next(int(event.split()[1]) for event in tried[task].events if event.startswith("started "))
+    until(lambda: not psutil.pid_exists(started) or psutil.Process(started).status() == psutil.STATUS_ZOMBIE)
 
 
 def test_the_process_of_a_body_that_lets_no_other_thread_run_is_ended(tried: dict[str, Tried]) -> None:
     assert (tried["no_other_thread_runs"].state, tried["no_other_thread_runs"].exit_code) == ("failed", 1)
     assert any("in no_other_thread_runs" in event for event in tried["no_other_thread_runs"].events)
+
+
+# -- in the tasks of a workflow ----------------------------------------------------------------------------
+
+WORKFLOWS = """
+import asyncio
+import time
+from datetime import timedelta
+
+from adk_airflow import AdkDag
+from google.adk.workflow import START, Workflow, node
+
+
+async def thread():
+    await asyncio.to_thread(time.sleep, 120)
+
+
+async def waits():
+    while True:
+        try:
+            await asyncio.sleep(120)
+        except BaseException:
+            pass
+
+
+def blocks():
+    while True:
+        try:
+            time.sleep(120)
+        except BaseException:
+            pass
+
+
+def passes():
+    return "passed"
+
+
+bodies = [node(body, name=body.__name__) for body in (thread, waits, blocks, passes)]
+limit = {"execution_timeout": timedelta(seconds=3)}
+dag = AdkDag(Workflow(name="limited", edges=[(START, body) for body in bodies]), schedule=None, default_args=limit)
+"""
+
+
+def test_a_node_ends_within_seconds_of_its_execution_timeout() -> None:
+    tried = run_tasks("limited", WORKFLOWS)
+
+    states = {task: one.state for task, one in tried.items() if task in ("thread", "waits", "blocks", "passes")}
+    assert states == {"thread": "failed", "waits": "failed", "blocks": "failed", "passes": "success"}
+    assert (tried["waits"].exit_code, tried["blocks"].exit_code) == (0, 1)
+    assert "node 'thread' ran longer than its execution_timeout of 3 s." in tried["thread"].text
+    assert "node 'blocks' does not end after its execution_timeout of 3 s" in tried["blocks"].text
