@@ -5,25 +5,41 @@ Errors of a user's own nodes are never wrapped: the exception that a node raised
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 
 class AdkAirflowError(Exception):
-    """Base class of the errors below; each message names the workflow, the node and what to do."""
+    """Base class of the errors below; each message names the workflow, the node and what to do.
+
+    Attributes:
+        permanent: Another try of the task would end the same way, so it fails at once, whatever its ``retries``.
+    """
+
+    permanent: ClassVar[bool] = False
 
 
 class WorkflowLoadError(AdkAirflowError):
     """The object or ``module:attribute`` given is no workflow, cannot be imported, or google-adk refuses it."""
 
+    permanent = True
+
 
 class AgentLoadError(AdkAirflowError):
     """The object or ``module:attribute`` given is no agent, cannot be imported, or google-adk refuses it."""
+
+    permanent = True
 
 
 class ToolLoadError(AdkAirflowError):
     """The object or ``module:attribute`` given is no tool or toolset, or the toolset has no tool of that name."""
 
+    permanent = True
+
 
 class UnsupportedWorkflowError(AdkAirflowError):
     """google-adk accepts the workflow, but it cannot become Airflow tasks as asked."""
+
+    permanent = True
 
 
 class UnsupportedToolError(UnsupportedWorkflowError):
@@ -33,6 +49,8 @@ class UnsupportedToolError(UnsupportedWorkflowError):
 class ToolInputError(AdkAirflowError, ValueError):
     """What reached a tool's node cannot become its arguments: no map, no text of a JSON object, and not nothing."""
 
+    permanent = True
+
 
 class AgentAnswerError(AdkAirflowError):
     """An agent's run ended without an answer because its last model call failed or was blocked."""
@@ -41,6 +59,8 @@ class AgentAnswerError(AdkAirflowError):
 class NodeOverrideError(AdkAirflowError, ValueError):
     """Per-node arguments name a node that the workflow does not have, or ask for something a node cannot do."""
 
+    permanent = True
+
 
 class ValueNotTransferableError(AdkAirflowError, TypeError):
     """A node made a value that has no safe JSON form, so no other task could receive it."""
@@ -48,6 +68,8 @@ class ValueNotTransferableError(AdkAirflowError, TypeError):
 
 class ModelConnectionError(AdkAirflowError):
     """An ``llm_conn_id`` names no connection, or one that no installed provider makes models of."""
+
+    permanent = True
 
 
 class EnvelopeError(AdkAirflowError):
@@ -65,6 +87,10 @@ class HumanInputNotSupportedError(AdkAirflowError):
 class ServiceConfigurationError(AdkAirflowError):
     """The settings of ``[adk_airflow]`` name no session, memory or artifact service that there is."""
 
+    permanent = True
+
 
 class AgentsFolderError(AdkAirflowError):
     """``load_agents`` was given no folder of ADK projects, or one of the projects in it cannot become a DAG."""
+
+    permanent = True

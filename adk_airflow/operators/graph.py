@@ -12,8 +12,9 @@ from airflow.sdk.exceptions import AirflowSkipException
 from adk_airflow.operators.base import AdkInputOperator, AdkOperator
 from adk_airflow.operators.spec import TaskSpec
 from adk_airflow.runtime.envelopes import Envelopes, task_states
+from adk_airflow.runtime.event_loop import TaskCancelled
 from adk_airflow.runtime.start import Start
-from adk_airflow.runtime.task import Task, TaskCancelled
+from adk_airflow.runtime.task import Task
 from adk_airflow.runtime.wire import json_form
 from adk_airflow.runtime.wire.envelope import Envelope
 

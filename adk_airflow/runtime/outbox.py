@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from adk_airflow.errors import ValueNotTransferableError
-from adk_airflow.runtime.wire import codec, json_form, lineage
+from adk_airflow.runtime import failures
+from adk_airflow.runtime.wire import codec, lineage
 from adk_airflow.runtime.wire.envelope import Envelope
 
 if TYPE_CHECKING:
@@ -90,4 +91,4 @@ class Outbox:
 
 
 def _error_of(result: RunResult) -> tuple[str, str] | None:
-    return None if result.error is None else (type(result.error).__name__, json_form.storable_text(str(result.error)))
+    return None if result.error is None else (type(result.error).__name__, failures.error_text(result.error))

@@ -11,14 +11,14 @@ An operator is a ``Step``: it says which part of ADK runs. ``live`` does the res
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
-from airflow.sdk.exceptions import AirflowException
-
 from adk_airflow.errors import HumanInputNotSupportedError
+from adk_airflow.runtime import failures
+from adk_airflow.runtime.event_loop import TaskCancelled, TaskLoop
 from adk_airflow.runtime.outbox import Outbox
 from adk_airflow.runtime.wire import json_form
 from adk_airflow.runtime.wire.envelope import XCOM_KEY, Envelope
@@ -31,14 +31,11 @@ if TYPE_CHECKING:
     from adk_airflow.runtime.source import Source
 
 
-class TaskCancelled(AirflowException):
-    """A person marked the task, or its worker is being stopped."""
-
-
 class Step(Protocol):
     """What an operator says: which part of ADK its task runs."""
 
     llm_conn_id: str | dict[str, str] | None
+    execution_timeout: timedelta | None
 
     @property
     def log(self) -> Any:
@@ -81,18 +78,22 @@ def live(step: Step, context: Mapping[str, Any], running: Callable[[Task | None]
         HumanInputNotSupportedError: The node waits for a person.
         AirflowSkipException: Nothing reached the node.
     """
-    task = Task(step, context, step.load())
-    running(task)
     try:
-        with task.loop:
-            task.inbox = step.receive(task)
-            result = task.run()
-    finally:
-        running(None)
-    envelope = task.send(result)
-    output = step.plain_output(task, envelope)
-    step.skip_untriggered(task, envelope, output)
-    return output
+        task = Task(step, context, step.load())
+        running(task)
+        try:
+            with task.loop:
+                task.inbox = step.receive(task)
+                result = task.run()
+        finally:
+            running(None)
+        envelope = task.send(result)
+        output = step.plain_output(task, envelope)
+        step.skip_untriggered(task, envelope, output)
+        return output
+    except BaseException as error:
+        failures.hide_secrets(error)  # Airflow shows it to callbacks, listeners and mails, too
+        raise
 
 
 class Task:
@@ -115,8 +116,8 @@ class Task:
         self.source = source
         self.outbox = Outbox()
         self.session_id = ""
-        self.loop = asyncio.Runner()
-        self._work: asyncio.Future[RunResult] | None = None
+        limit = step.execution_timeout.total_seconds() if step.execution_timeout else None
+        self.loop = TaskLoop(self.where, seconds=limit, log=step.log)
 
     @property
     def name(self) -> str:
@@ -215,27 +216,11 @@ class Task:
             TaskCancelled: It was marked in the UI, or its worker is being stopped.
         """
 
-        async def run() -> RunResult:
-            self._work = asyncio.ensure_future(work)
-            return await self._work
-
-        try:
-            return self.loop.run(run())
-        except asyncio.CancelledError:
-            raise TaskCancelled(f"{self.where} was cancelled while it ran") from None
-        finally:
-            begun, self._work = self._work, None
-            if begun is not None and not begun.done():  # Airflow's timeout came between
-                begun.cancel()
-                self.loop.get_loop().run_until_complete(asyncio.wait([begun]))
+        return self.loop.run(work)
 
     def cancel(self) -> None:
-        """Cancels what runs in ADK, at once; Airflow, which calls this in a signal handler, ends what resists seconds later."""
-        if self._work is not None:
-            loop = self._work.get_loop()
-            loop.call_soon_threadsafe(self._work.cancel)
-            if asyncio.current_task(loop) is not None:
-                raise asyncio.CancelledError  # the loop does not wait but executes a body, which may block for long
+        """Cancels what runs in ADK, at once; Airflow calls this in a signal handler."""
+        self.loop.cancel()
 
     def watch(self, run: Run, work: Callable[[Run], Awaitable[RunResult]], *, around: Sequence[str] = ()) -> RunResult:
         """``wait_for`` of a run of several nodes: each of their runs is logged and recorded as it ends.
@@ -290,6 +275,8 @@ class Task:
                 f"{self.where}: {'; '.join(map(str, result.questions))}, which an Airflow task cannot wait for yet."
                 " Give the answer by params, or run it with ADK."
             )
+        if result.error is not None:
+            failures.explain(result.error, cut_answers=result.cut_answers)
         envelope, text = self.outbox.pack(
             inbox, result, writer=self.writer, workflow=workflow, node=self.name, where=self.where
         )
@@ -297,8 +284,9 @@ class Task:
         if result.error is not None:
             subject = self.where
             log.error(
-                "%s failed (%s): %s", subject[:1].upper() + subject[1:], result.error_path or self.name, _one_line(result.error)
-            )
+                "%s failed (%s): %s",
+                subject[:1].upper() + subject[1:], result.error_path or self.name, failures.one_line(result.error),
+            )  # fmt: skip
             raise result.error
         return envelope
 
@@ -313,8 +301,3 @@ def materialized(value: Any) -> Any:
     """What a mapped task gave comes as a lazy sequence; here all of it is needed."""
     lazy = isinstance(value, Sequence) and not isinstance(value, (str, bytes, list, tuple))
     return list(value) if lazy else value
-
-
-def _one_line(error: BaseException) -> str:
-    words = str(error).strip()
-    return f"{type(error).__name__}: {words.splitlines()[0] if words else ''}"

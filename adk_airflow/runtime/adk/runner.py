@@ -16,6 +16,7 @@ from google.adk.workflow import BaseNode
 
 from adk_airflow.runtime.adk.graph import without_wrapper
 from adk_airflow.runtime.adk.questions import Question, Questions
+from adk_airflow.runtime.services.models import ModelErrors
 from adk_airflow.runtime.wire.envelope import Firing
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class RunResult:
         error_path: ADK's path of the node that failed, such as ``wf@1/node@1``.
         interrupt_ids: The interrupts that ADK's engine stopped for.
         questions: What a person is asked, with what ADK itself has no interrupt for.
+        cut_answers: The model's answers that ended at a limit of their length, in words.
         triggered_early: The nodes outside of the part that were triggered before the last of its nodes had run.
     """
 
@@ -60,6 +62,7 @@ class RunResult:
     interrupt_ids: set[str] = field(default_factory=set)
     questions: list[Question] = field(default_factory=list)
     triggered_early: set[str] = field(default_factory=set)
+    cut_answers: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -119,7 +122,7 @@ async def drive(run: Run, root: BaseNode, result: RunResult, *, part: bool = Fal
         await sessions.create_session(app_name=run.app.name, user_id=USER_ID, session_id=run.session_id, state=given)
         given = {}
     questions = Questions(run.parents[0].workflow if run.parents else run.workflow)
-    plugins = [questions, *([models] if models else []), *run.app.plugins]
+    plugins = [questions, ModelErrors(result.cut_answers), *([models] if models else []), *run.app.plugins]
     runner = Runner(
         app=run.app.model_copy(update={"root_agent": root, "plugins": plugins}),
         session_service=sessions,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from adk_airflow.runtime.failures import masked
 from adk_airflow.runtime.wire import json_form
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class RunRecord:
                 "status": node_run.status,
                 "route": json_form.for_xcom(node_run.route),
                 "seconds": seconds,
-                "error": json_form.storable_text(node_run.error),
+                "error": masked(node_run.error),
             }
         )
         route = "" if node_run.route is None else f", route {node_run.route!r}"

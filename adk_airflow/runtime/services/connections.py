@@ -5,12 +5,14 @@ from __future__ import annotations
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
+from adk_airflow.runtime.failures import hide_connection
+
 if TYPE_CHECKING:
     from airflow.sdk import Connection
 
 
 def read(conn_id: str, where: str, raises: type[Exception]) -> Connection:
-    """The connection; to be read before a task's event loop runs, on which this could hang.
+    """The connection, its secrets masked; to be read before a task's event loop runs, on which this could hang.
 
     Raises:
         Exception: ``raises``, beginning with ``where``: there is none.
@@ -19,11 +21,13 @@ def read(conn_id: str, where: str, raises: type[Exception]) -> Connection:
     from airflow.sdk.exceptions import AirflowNotFoundException
 
     try:
-        return BaseHook.get_connection(conn_id)
+        connection = BaseHook.get_connection(conn_id)
     except AirflowNotFoundException:
         raise raises(
             f"{where}: there is no Airflow connection {conn_id!r}. Add it under Admin, Connections, or correct its id."
         ) from None
+    hide_connection(connection)
+    return connection
 
 
 def maker(connection: Connection, group: str, what: str, where: str, raises: type[Exception]) -> Any:

@@ -20,6 +20,7 @@ from google.adk.models.google_llm import Gemini
 from google.adk.plugins.base_plugin import BasePlugin
 
 from adk_airflow.errors import ModelConnectionError
+from adk_airflow.runtime import failures
 from adk_airflow.runtime.services import connections
 
 GROUP = "adk_airflow.llm"
@@ -96,3 +97,51 @@ class ModelConnections(BasePlugin):
                 return own
             above = above.parent_agent
         return agent.canonical_model
+
+
+class ModelErrors(BasePlugin):
+    """Says of a model call that failed without words, or whose answer was cut, which model, which limit and what to do.
+
+    Args:
+        cut_answers: Told, in words, of each answer that ended at a limit of its length.
+    """
+
+    def __init__(self, cut_answers: list[str]) -> None:
+        super().__init__(name="adk_airflow_model_errors")
+        self._cut_answers = cut_answers
+        self._most_tokens: dict[str, int | None] = {}
+
+    async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> None:
+        """Notes how long the answer may be."""
+        self._most_tokens[callback_context.agent_name] = getattr(llm_request.config, "max_output_tokens", None)
+
+    async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> None:
+        """Notes an answer that was cut."""
+        if getattr(llm_response.finish_reason, "name", None) != "MAX_TOKENS":
+            return
+        agent = callback_context.agent_name
+        most = self._most_tokens.get(agent)
+        limit = f"max_output_tokens={most} of its generate_content_config" if most else "the model's own limit of output tokens"
+        self._cut_answers.append(
+            f"The answer of model {llm_response.model_version!r} to agent {agent!r} was cut at {limit} (finish_reason"
+            " MAX_TOKENS). Raise max_output_tokens, or ask for a shorter answer."
+        )
+
+    async def on_model_error_callback(self, *, callback_context: Any, llm_request: Any, error: Exception) -> None:
+        """Adds what the error does not say to it, as a note."""
+        call = f"model {llm_request.model!r} for agent {callback_context.agent_name!r}"
+        if failures.timed_out(error):
+            options = getattr(llm_request.config, "http_options", None)
+            limit = getattr(options, "timeout", None)
+            which = f"{limit / 1000:g} s, the http_options.timeout" if limit else "the time limit (http_options.timeout)"
+            failures.add_note(
+                error,
+                f"There was no answer of {call} within {which} of the agent's generate_content_config or its model. Raise it,"
+                " ask for less, or let another try ask again (Airflow's retries, the node's retry_config).",
+            )
+        elif failures.cut_off(error):
+            failures.add_note(
+                error,
+                f"The connection closed before the answer of {call} was whole. Another try may get it (Airflow's retries, the"
+                " node's retry_config); where it happens again, look at the proxy between this worker and the model.",
+            )

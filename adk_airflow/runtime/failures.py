@@ -1,0 +1,240 @@
+"""What a failed task says, and whether another try can help.
+
+Everything that is written of an error goes through here. XComs get ``error_text``, log lines ``one_line``; what is raised is
+``hide_secrets``-ed before, as Airflow shows it to callbacks, listeners and mails too. ``explain`` adds what to do, as a note of
+the exception: its type and message stay the node's own. ``is_permanent`` says whether Airflow's retries can help.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import traceback
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, quote_plus, unquote, unquote_plus
+
+from adk_airflow.runtime.wire.json_form import storable_text
+
+if TYPE_CHECKING:
+    from airflow.sdk import Connection
+
+# -- secrets -----------------------------------------------------------------------------------------------
+
+_LEAST_SECRET = 8  # characters; a shorter value of the environment is no key, and would be hidden inside of words
+_ENVIRONMENT = re.compile(r"(_|^)(API_?KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
+# What vendors' keys and tokens look like: some are in the code, where Airflow does not know them.
+_KEYS = re.compile(
+    r"AIza[\w-]{20,}|AQ\.[\w-]{20,}|ya29\.[\w.-]{20,}|sk-[\w-]{20,}"
+    r"|(?<=[?&]key=)[^\s&\"'<>]{8,}|(?<=Bearer )[\w.~+/=-]{16,}|(?<=Basic )[\w+/=-]{16,}"
+)
+_URL_ENCODED = re.compile(r"[^\s\"'<>?&=]*%[0-9A-Fa-f]{2}[^\s\"'<>?&]*")
+
+
+def hide_connection(connection: Connection) -> None:
+    """Tells Airflow to mask what of a connection is secret, also in the forms in which an error may quote it."""
+    texts = [connection.password or ""]
+    for text in (connection.password, connection.extra):
+        try:
+            texts.extend(_sensitive(json.loads(text or "{}")))
+        except ValueError:
+            continue
+    for text in texts:
+        _hide(text)
+
+
+def masked(text: str) -> str:
+    """The text with ``***`` for each secret that Airflow knows or that looks like one, in a form that any database stores."""
+    text = _URL_ENCODED.sub(_masked_url, _redacted(text))
+    unknown = list(_unknown_secrets(text))
+    for secret in unknown:
+        _hide(secret)
+    return storable_text(_URL_ENCODED.sub(_masked_url, _redacted(text)) if unknown else text)
+
+
+def error_text(error: BaseException) -> str:
+    """What an error says, its notes included, for XCom: masked and storable."""
+    return masked("\n".join([str(error), *getattr(error, "__notes__", ())]).strip())
+
+
+def one_line(error: BaseException) -> str:
+    """``type: first line of its message``, with its notes, for a log line: masked."""
+    said = str(error).strip().splitlines()[:1]
+    return masked(f"{type(error).__name__}: {' '.join([*said, *getattr(error, '__notes__', ())])}".strip())
+
+
+def hide_secrets(error: BaseException) -> None:
+    """Masks the secrets in an error itself and in all errors that it came from."""
+    for one in _chain(error):
+        try:
+            one.args = tuple(_masked_value(value) for value in one.args)
+            for name, value in vars(one).items():
+                if (hidden := _masked_value(value)) is not value:
+                    setattr(one, name, hidden)
+        except (AttributeError, TypeError):  # a class that lets nothing be set
+            continue
+
+
+def _hide(secret: str) -> None:
+    from airflow.sdk.log import mask_secret
+
+    secret = secret.strip()
+    forms = (secret, quote(secret, safe=""), quote(secret), quote_plus(secret), json.dumps(secret)[1:-1], repr(secret)[1:-1])
+    for form in dict.fromkeys(forms):
+        mask_secret(form)
+
+
+def _redacted(text: str, name: str = "event") -> str:
+    """The text as Airflow's log has it, where its key is ``name``."""
+    from airflow.sdk.log import mask_logs
+
+    return str(mask_logs(None, "", {name: text})[name])
+
+
+def _sensitive(data: Any, name: str = "") -> Iterator[str]:
+    """The texts below keys that Airflow counts as sensitive."""
+    if isinstance(data, dict):
+        for key, value in data.items():
+            yield from _sensitive(value, str(key))
+    elif isinstance(data, str) and data and name and _redacted("shown", name) != "shown":
+        yield data
+
+
+def _unknown_secrets(text: str) -> Iterator[str]:
+    plain = f"{text}\n{unquote(text)}" if "%" in text else text
+    for name, value in os.environ.items():
+        if _ENVIRONMENT.search(name) and len(value) >= _LEAST_SECRET and value in plain:
+            yield value
+    yield from _KEYS.findall(plain)
+
+
+def _masked_url(found: re.Match[str]) -> str:
+    """A part of an URL, decoded if it holds a secret: the encoding of a secret is not always the one that Airflow knows."""
+    for decode in (unquote, unquote_plus):
+        plain = decode(found[0])
+        if (hidden := _redacted(plain)) != plain:
+            return hidden
+    return found[0]
+
+
+def _masked_value(value: Any) -> Any:
+    """The value itself if there is no secret in it."""
+    if type(value) is str:
+        hidden = masked(value)
+        return value if hidden == storable_text(value) else hidden
+    if type(value) in (list, tuple):
+        items = [_masked_value(item) for item in value]
+        return value if all(a is b for a, b in zip(items, value, strict=True)) else type(value)(items)
+    if type(value) is dict:
+        found = {key: _masked_value(item) for key, item in value.items()}
+        return value if all(found[key] is value[key] for key in found) else found
+    return value
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """The error, what it was raised from or beside, and the members of groups; each once."""
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        one = waiting.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield one
+        inner = getattr(one, "error", None)  # of ADK's errors of dynamic nodes
+        waiting += [one.__cause__, one.__context__, inner if isinstance(inner, BaseException) else None]
+        if isinstance(one, BaseExceptionGroup):
+            waiting += one.exceptions
+
+
+# -- words -------------------------------------------------------------------------------------------------
+
+_TIMEOUTS = {"TimeoutError", "TimeoutException", "APITimeoutError", "Timeout", "DeadlineExceeded", "DeadlineExceededError"}
+_CUT = {"ClientPayloadError", "RemoteProtocolError", "IncompleteRead", "ChunkedEncodingError", "ServerDisconnectedError"}
+
+
+def timed_out(error: BaseException) -> bool:
+    """Whether a request ended at a time limit: of Python, httpx, aiohttp, requests, anthropic, openai, or by the server's."""
+    return bool(_TIMEOUTS & _class_names(error)) or http_status(error) in (408, 504)
+
+
+def cut_off(error: BaseException) -> bool:
+    """Whether an answer ended before it was whole: the connection closed in the middle of it."""
+    return bool(_CUT & _class_names(error))
+
+
+def explain(error: BaseException, *, cut_answers: Sequence[str] = ()) -> None:
+    """Adds to an error what it does not say itself, as a note: where a wordless one comes from, which answer was cut.
+
+    Args:
+        error: What a task fails with. Other notes of it, of the model call that it comes from, say (``services.models``), stay.
+        cut_answers: Of the model's answers those that ended at a limit, in words.
+    """
+    if cut_answers and _shows_cut(error):
+        add_note(error, cut_answers[-1])
+    if not str(error).strip() and not getattr(error, "__notes__", ()):
+        frames = traceback.extract_tb(error.__traceback__)
+        what = "A time limit passed" if timed_out(error) else f"A {type(error).__name__} without a message was raised"
+        where = next((frame for frame in reversed(frames) if not _is_library(frame.filename)), None)
+        at = f" in {where.name} ({where.filename}, line {where.lineno}): {where.line}" if where else ""
+        add_note(error, f"{what}{at}.")
+
+
+def add_note(error: BaseException, note: str) -> None:
+    """Adds a note once."""
+    if note not in getattr(error, "__notes__", ()):
+        error.add_note(note)
+
+
+def _shows_cut(error: BaseException) -> bool:
+    """Whether an error is what becomes of a cut answer: JSON that ends too early, or no answer at all."""
+    names = _class_names(error)
+    if "ValidationError" in names and callable(errors := getattr(error, "errors", None)):
+        return any(one.get("type") == "json_invalid" for one in errors())
+    return "JSONDecodeError" in names or "MAX_TOKENS" in str(error)
+
+
+def _is_library(path: str) -> bool:
+    return bool({"site-packages", "dist-packages", "asyncio"} & set(path.split(os.sep))) or path.startswith("<")
+
+
+def _class_names(error: BaseException) -> set[str]:
+    return {cls.__name__ for cls in type(error).__mro__}
+
+
+# -- another try -------------------------------------------------------------------------------------------
+
+# The request itself is refused. Not so 408, 409, 425 and 429, nor anything of the server's own.
+_REFUSED = {400, 401, 403, 405, 406, 411, 413, 414, 415, 422, 431, 451}
+_VENDORS = ("google.genai", "anthropic", "openai", "litellm")
+
+
+def is_permanent(error: BaseException) -> bool:
+    """Whether the same task would fail again.
+
+    So it is with an HTTP answer that refuses the request (400, 401, 403, ...), a model that the vendor does not know (404), and
+    errors whose class says so by an attribute ``permanent = True``, as those of adk-airflow and its providers do: no such
+    connection, agent, workflow, tool, setting.
+    """
+    if isinstance(error, BaseExceptionGroup):
+        return all(is_permanent(one) for one in error.exceptions)
+    if not isinstance(error, Exception):
+        return False
+    said = getattr(error, "permanent", None)
+    if isinstance(said, bool):
+        return said
+    if isinstance(inner := getattr(error, "error", None), Exception):  # ADK's error of a dynamic node
+        return is_permanent(inner)
+    status = http_status(error)
+    return status in _REFUSED or (status == 404 and type(error).__module__.startswith(_VENDORS))
+
+
+def http_status(error: BaseException) -> int | None:
+    """The status of an HTTP answer that became an error, in any library's words; None for other errors."""
+    for holder in (error, getattr(error, "response", None)):
+        for name in ("code", "status_code", "status"):
+            status = getattr(holder, name, None)
+            if isinstance(status, int) and not isinstance(status, bool) and 400 <= status < 600:
+                return int(status)
+    return None
