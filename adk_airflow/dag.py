@@ -9,11 +9,8 @@ from airflow.sdk import DAG, Param, ParamsDict, TaskGroup  # type: ignore[attr-d
 from airflow.sdk.definitions.taskgroup import MappedTaskGroup
 
 from adk_airflow.errors import UnsupportedWorkflowError
-from adk_airflow.runtime import source as sources
-from adk_airflow.translator import Plan
+from adk_airflow.translator import Plan, plan_source
 from adk_airflow.translator.build import build
-from adk_airflow.translator.graph import read_graph
-from adk_airflow.translator.rules import make_plan
 
 
 class AdkDag(DAG):
@@ -57,8 +54,7 @@ class AdkDag(DAG):
         session_id: str | None = None,
         **kwargs: Any,
     ) -> None:
-        found = _load(workflow)
-        plan = make_plan(read_graph(found), mode=mode, nodes=nodes or {}, llm_conn_id=llm_conn_id)
+        found, plan = plan_source(workflow, mode=mode, nodes=nodes, llm_conn_id=llm_conn_id)
         dag_id = dag_id or found.workflow.name
         given = kwargs.pop("params", None) or {}
         params = {key: given.get_param(key) if isinstance(given, ParamsDict) else given[key] for key in given}
@@ -109,8 +105,7 @@ class AdkTaskGroup(TaskGroup):
         session_id: str | None = None,
         **kwargs: Any,
     ) -> None:
-        found = _load(workflow)
-        plan = make_plan(read_graph(found), mode=mode, nodes=nodes or {}, llm_conn_id=llm_conn_id)
+        found, plan = plan_source(workflow, mode=mode, nodes=nodes, llm_conn_id=llm_conn_id)
         kwargs.setdefault("tooltip", found.workflow.description or f"ADK workflow {found.workflow.name}")
         super().__init__(group_id or found.workflow.name, **kwargs)
         if mode == "tasks":
@@ -169,12 +164,6 @@ def describe(plan: Plan) -> str:
     if plan.warnings:
         lines += ["", "What can differ from one ADK process:", "", *(f"* {text}" for text in plan.warnings)]
     return "\n".join(lines)
-
-
-def _load(workflow: Any) -> sources.Source:
-    if isinstance(workflow, str):
-        return sources.load(workflow)
-    return sources.resolve(workflow, described_as=str(getattr(workflow, "name", workflow)))
 
 
 def _input_param() -> Param:

@@ -24,9 +24,11 @@ through Airflow's database. The first run in a process takes some seconds, each 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import copy
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -147,7 +149,7 @@ def run_dag(dag: DAG, *, conf: Mapping[str, Any] | None = None, logical_date: da
 
     Args:
         dag: The DAG; made in the test or imported.
-        conf: The run's configuration; keys that are params override them.
+        conf: The run's configuration; keys that are params override them, in this run only.
         logical_date: The run's logical date, in UTC where it has no time zone; now if not given.
 
     Raises:
@@ -167,14 +169,36 @@ def run_dag(dag: DAG, *, conf: Mapping[str, Any] | None = None, logical_date: da
             f"there is no folder {str(folder)!r}: call use_airflow_home() in conftest.py, before airflow is imported"
         )
     (folder / _DAG_FILE).write_text(_DAG_SOURCE)
-    dag.fileloc = str(folder / _DAG_FILE)
+    dates: dict[str, Any] = {} if logical_date is None else {"logical_date": timezone.coerce_datetime(logical_date)}
+    with _as_imported(dag, str(folder / _DAG_FILE)):
+        dag_run = dag.test(run_conf=copy.deepcopy(dict(conf or {})), **dates)
+    return _read(dag, dag_run)
+
+
+@contextlib.contextmanager
+def _as_imported(dag: DAG, file: str) -> Iterator[None]:
+    """The DAG is the one under test, from that file; at the end it is what it was, as if each run imported it anew.
+
+    Airflow writes a run's configuration into the DAG's own params, because its task processes keep no DAG.
+    """
+    from airflow.sdk import Param
+
+    holders = [dag.params, *(task.params or {} for task in dag.tasks)]
+    found = [holder.get_param(key) if hasattr(holder, "get_param") else holder[key] for holder in holders for key in holder]
+    params = {id(param): (param, param.value) for param in found if isinstance(param, Param)}
+    for param, value in params.values():
+        if param.has_value:
+            param.value = copy.deepcopy(value)
+    was = dag.fileloc
+    dag.fileloc = file
     _current.append(dag)
     try:
-        dates: dict[str, Any] = {} if logical_date is None else {"logical_date": timezone.coerce_datetime(logical_date)}
-        dag_run = dag.test(run_conf=dict(conf or {}), **dates)
+        yield
     finally:
         _current.pop()
-    return _read(dag, dag_run)
+        dag.fileloc = was
+        for param, value in params.values():
+            param.value = value
 
 
 def _loop_runs() -> bool:

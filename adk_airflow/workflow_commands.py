@@ -9,7 +9,7 @@ import sys
 import time
 import traceback
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -132,10 +132,10 @@ def run(workflow: str, *, input: str, state: Mapping[str, Any], as_json: bool) -
 
 
 def _plan(workflow: str, mode: str, nodes: Nodes) -> Plan:
-    from adk_airflow.translator.graph import read_graph
-    from adk_airflow.translator.rules import make_plan
+    from adk_airflow.translator import plan_source
 
-    made = make_plan(read_graph(_load(workflow)), mode=mode, nodes=nodes)
+    with _importable():
+        made = plan_source(workflow, mode=mode, nodes=nodes)[1]
     if nodes:
         from adk_airflow.translator.build import check_names  # imports Airflow, whose operators know their arguments
 
@@ -146,13 +146,22 @@ def _plan(workflow: str, mode: str, nodes: Nodes) -> Plan:
 def _load(workflow: str) -> Source:
     from adk_airflow.runtime.source import load
 
+    with _importable():
+        return load(workflow)
+
+
+@contextlib.contextmanager
+def _importable() -> Iterator[None]:
+    """The current directory and `./dags` can be imported from, and what a user's module prints goes to standard error.
+
+    It must not get between a plan, a drawing or JSON and the program that reads it.
+    """
     # Where Airflow puts its DAGs folder, too: behind everything that is installed.
     for folder in (Path("dags").absolute(), Path.cwd()):
         if folder.is_dir() and str(folder) not in sys.path:
             sys.path.append(str(folder))
-    # What the user's module prints must not get between a plan, a drawing or JSON and the program that reads it.
     with contextlib.redirect_stdout(sys.stderr):
-        return load(workflow)
+        yield
 
 
 def _fail(message: str) -> int:

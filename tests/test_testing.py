@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from airflow.sdk import DAG, Param, task
+from airflow.sdk.exceptions import ParamValidationError
 from google.adk import Workflow
 
 from adk_airflow import AdkDag
@@ -44,6 +46,68 @@ def test_a_dag_can_be_run_again_also_for_a_date_without_a_time_zone() -> None:
 
     assert [run.output for run in runs] == ["ONE", "TWO"]
     assert current_dag() is None
+
+
+def test_a_runs_conf_is_gone_in_the_next_run() -> None:
+    def look(tone: str, place: dict[str, Any]) -> list[Any]:
+        return [tone, place]
+
+    place = {"city": "Rome", "streets": ["one"]}
+    params = {"tone": "warm", "place": Param(place, type="object")}
+    dag = AdkDag(Workflow(name="wf", edges=[("START", look)]), "conf_again", schedule=None, params=params)
+    confs: list[dict[str, Any]] = [{"tone": "x", "place": {"city": "Oslo"}}, {}, {"tone": "y", "other": 1}, {}]
+
+    outputs = [run_dag(dag, conf=conf).output for conf in confs]
+
+    assert outputs == [["x", {"city": "Oslo"}], ["warm", place], ["y", place], ["warm", place]]
+    assert dag.params.dump() == {"input": "", "tone": "warm", "place": place}
+
+
+def test_a_refused_conf_is_gone_in_the_next_run_too() -> None:
+    def look(factor: int) -> int:
+        return factor
+
+    params = {"factor": Param(3, type="integer")}
+    dag = AdkDag(Workflow(name="wf", edges=[("START", look)]), "refused_conf", schedule=None, params=params)
+    with pytest.raises(ParamValidationError):
+        run_dag(dag, conf={"factor": "many"})
+
+    assert run_dag(dag).output == 3
+
+
+def test_the_params_of_a_task_and_what_a_task_does_to_them_end_with_the_run() -> None:
+    seen: list[Any] = []
+    default = ["a"]
+    with DAG("params_of_a_task", schedule=None, params={"names": Param(default, type="array")}) as dag:
+
+        @task(params={"tone": "warm"})
+        def look(params: Any = None) -> None:
+            seen.append([params["tone"], list(params["names"])])
+            params["names"].append("b")
+
+        look()
+        look.expand_kwargs([{}])
+    file = dag.fileloc
+    for conf in ({"tone": "x"}, {}):
+        run_dag(dag, conf=conf)
+
+    assert seen[0] == ["x", ["a"]]
+    assert ["warm", ["a"]] in seen
+    assert default == ["a"]
+    assert dag.fileloc == file
+
+
+def test_a_workflow_can_be_run_twice_with_other_input_and_state() -> None:
+    def look(node_input: str, names: list[str]) -> list[Any]:
+        names.append(node_input)
+        return names
+
+    workflow, names = Workflow(name="wf", edges=[("START", look)]), ["a"]
+
+    outputs = [run_workflow(workflow, input=text, state={"names": names}).output for text in ("one", "two")]
+
+    assert outputs == [["a", "one"], ["a", "two"]]
+    assert names == ["a"]
 
 
 def test_without_a_home_the_helper_says_what_to_call(tmp_path: Path) -> None:

@@ -6,11 +6,15 @@ neither Airflow nor ADK), ``build`` makes the Airflow tasks. Nothing here runs a
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from adk_airflow.translator.plan import Plan
 
-__all__ = ["Plan", "plan_workflow"]
+if TYPE_CHECKING:
+    from adk_airflow.runtime.source import Source
+
+__all__ = ["Plan", "plan_source", "plan_workflow"]
 
 
 def plan_workflow(
@@ -33,9 +37,36 @@ def plan_workflow(
         UnsupportedWorkflowError: It cannot become tasks; the message says what to do.
         NodeOverrideError: ``nodes`` names an unknown node or asks for something it cannot do.
     """
+    return plan_source(source, mode=mode, nodes=nodes, llm_conn_id=llm_conn_id)[1]
+
+
+def plan_source(
+    source: Any,
+    *,
+    mode: str = "tasks",
+    nodes: Mapping[str, Mapping[str, Any]] | None = None,
+    llm_conn_id: str | None = None,
+) -> tuple[Source, Plan]:
+    """Loads a workflow, reads its graph and plans what it becomes: the beginning of all that is made of a workflow.
+
+    Args:
+        source: As for ``plan_workflow``.
+        mode: As for ``plan_workflow``.
+        nodes: As for ``plan_workflow``.
+        llm_conn_id: As for ``plan_workflow``.
+
+    Returns:
+        The workflow with its App, and the plan.
+
+    Raises:
+        AdkAirflowError: As for ``plan_workflow``.
+    """
     from adk_airflow.runtime import source as sources
     from adk_airflow.translator.graph import read_graph
     from adk_airflow.translator.rules import make_plan
 
-    found = sources.load(source) if isinstance(source, str) else sources.resolve(source, described_as="workflow")
-    return make_plan(read_graph(found), mode=mode, nodes=nodes or {}, llm_conn_id=llm_conn_id)
+    if isinstance(source, str):
+        found = sources.load(source)
+    else:
+        found = sources.resolve(source, described_as=str(getattr(source, "name", source)))
+    return found, make_plan(read_graph(found), mode=mode, nodes=nodes or {}, llm_conn_id=llm_conn_id)

@@ -16,6 +16,7 @@ from google.genai import types
 
 from adk_airflow import plan_workflow
 from adk_airflow.testing import run_workflow
+from tests.conformance import run as conformance
 
 HERE = Path(__file__).parent
 EXPECTED = json.loads((HERE / "expected.json").read_text())["cases"]
@@ -47,12 +48,12 @@ def warned(workflow: Any) -> set[str]:
         ("pw_limit", "output", [2, [1, 2, 3, 4, 5]], [1, [1, 2, 3, 4, 5]], "state-between-branches"),
     ],
 )
-def test_a_documented_case(runner: Any, case_id: str, what: str, adk: Any, tasks: Any, warning: str) -> None:
-    case = next(case for case in runner.load_module(HERE / "cases.py").CASES if case.id == case_id)
+def test_a_documented_case(case_id: str, what: str, adk: Any, tasks: Any, warning: str) -> None:
+    case = next(case for case in conformance.load_module(HERE / "cases.py").CASES if case.id == case_id)
 
-    assert runner.expected_of(EXPECTED[case_id])[what] == adk
-    assert runner.run_case(case, "tasks")[what] == tasks
-    assert runner.run_case(case, "embedded")[what] == adk
+    assert conformance.expected_of(EXPECTED[case_id])[what] == adk
+    assert conformance.run_case(case, "tasks")[what] == tasks
+    assert conformance.run_case(case, "embedded")[what] == adk
     assert warning in warned(case.build())
 
 

@@ -10,7 +10,7 @@ from google.adk.workflow import Workflow
 
 from adk_airflow import AdkDag
 from adk_airflow.testing import run_workflow
-from tests.seeds import s000_parallel_worker as seed
+from tests.seeds import parallel_worker as seed
 from tests.seeds.as_dag import StartServer, run_both
 from tests.seeds.in_process import assert_same, run_in_process
 from tests.servers.gemini import GeminiRequest

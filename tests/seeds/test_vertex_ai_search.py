@@ -11,7 +11,7 @@ from google.adk.tools.vertex_ai_search_tool import VertexAiSearchTool
 from google.adk.workflow import START, Workflow
 from google.genai import types
 
-from tests.seeds import s000_vertex_ai_search as seed
+from tests.seeds import vertex_ai_search as seed
 from tests.seeds.as_dag import Script, StartServer, built_in_tools, run_agent, run_both
 from tests.servers.gemini import GeminiRequest, GeminiServer, call
 

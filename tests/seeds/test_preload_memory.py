@@ -14,7 +14,7 @@ from google.adk.sessions.session import Session
 from google.adk.workflow import START, Workflow
 
 from adk_airflow.testing import run_workflow
-from tests.seeds import s000_preload_memory as seed
+from tests.seeds import preload_memory as seed
 from tests.seeds.as_dag import StartServer, run_agent
 from tests.seeds.in_process import run_in_process
 from tests.servers.gemini import GeminiRequest

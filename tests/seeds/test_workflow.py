@@ -8,7 +8,7 @@ import pytest
 
 from adk_airflow import AdkDag
 from adk_airflow.testing import run_workflow
-from tests.seeds import s000_workflow as seed
+from tests.seeds import workflow as seed
 from tests.seeds.as_dag import StartServer, run_both
 from tests.seeds.in_process import assert_same, run_in_process
 from tests.servers.gemini import GeminiRequest

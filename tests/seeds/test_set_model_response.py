@@ -9,7 +9,7 @@ from google.adk.agents.llm_agent import LlmAgent
 from google.adk.tools.set_model_response_tool import SetModelResponseTool
 from google.adk.workflow import START, Workflow
 
-from tests.seeds import s000_set_model_response as seed
+from tests.seeds import set_model_response as seed
 from tests.seeds.as_dag import Script, StartServer, built_in_tools, parameters_of, run_both
 from tests.servers.gemini import GeminiRequest, call
 

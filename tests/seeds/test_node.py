@@ -10,7 +10,7 @@ import pytest
 from google.adk.workflow import node
 
 from adk_airflow.testing import run_workflow
-from tests.seeds import s000_node as seed
+from tests.seeds import node as seed
 from tests.seeds.as_dag import StartServer, run_both
 from tests.seeds.in_process import assert_same, run_in_process
 

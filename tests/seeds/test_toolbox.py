@@ -9,7 +9,7 @@ import psutil
 import pytest
 from google.adk.agents.llm_agent import LlmAgent
 
-from tests.seeds import s000_toolbox as seed
+from tests.seeds import toolbox as seed
 from tests.seeds.as_dag import Script, StartServer, parameters_of, run_agent, run_both
 from tests.servers.gemini import GeminiRequest, call
 from tests.servers.toolbox import CONFIG, ToolboxServer

@@ -10,7 +10,7 @@ from google.adk import Agent
 
 from adk_airflow import plan_workflow
 from adk_airflow.testing import run_workflow
-from tests.seeds import s003_task_delegation as seed
+from tests.seeds import task_delegation as seed
 from tests.seeds.as_dag import StartServer, parameters_of, run_agent, run_both
 from tests.servers.gemini import GeminiRequest, Reply, call, calls
 

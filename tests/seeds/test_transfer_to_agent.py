@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from google.adk.tools.transfer_to_agent_tool import TransferToAgentTool
 
-from tests.seeds import s000_transfer_to_agent as seed
+from tests.seeds import transfer_to_agent as seed
 from tests.seeds.as_dag import Script, StartServer, parameters_of, run_both
 from tests.servers.gemini import GeminiRequest, call
 

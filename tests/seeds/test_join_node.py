@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from adk_airflow.testing import run_workflow
-from tests.seeds import s000_join_node as seed
+from tests.seeds import join_node as seed
 from tests.seeds.as_dag import StartServer, run_both
 from tests.seeds.in_process import assert_same, run_in_process
 from tests.servers.gemini import GeminiRequest, structured

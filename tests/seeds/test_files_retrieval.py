@@ -15,7 +15,7 @@ from google.adk.workflow import START, Workflow, node
 
 from adk_airflow import AdkDag
 from adk_airflow.testing import run_workflow
-from tests.seeds import s000_files_retrieval as seed
+from tests.seeds import files_retrieval as seed
 from tests.seeds.as_dag import StartServer, parameters_of, run_agent, run_both
 from tests.servers.gemini import GeminiRequest, call
 
