@@ -11,6 +11,7 @@ from airflow.sdk.definitions.taskgroup import MappedTaskGroup
 from adk_airflow.errors import UnsupportedWorkflowError
 from adk_airflow.translator import Plan, plan_source
 from adk_airflow.translator.build import build
+from adk_airflow.translator.plan import Mode
 
 
 class AdkDag(DAG):
@@ -48,7 +49,7 @@ class AdkDag(DAG):
         workflow: Any,
         dag_id: str | None = None,
         *,
-        mode: str = "tasks",
+        mode: Mode = "tasks",
         nodes: Mapping[str, Mapping[str, Any]] | None = None,
         llm_conn_id: str | None = None,
         session_id: str | None = None,
@@ -99,7 +100,7 @@ class AdkTaskGroup(TaskGroup):
         *,
         input: Any = "",
         state: dict[str, Any] | None = None,
-        mode: str = "tasks",
+        mode: Mode = "tasks",
         nodes: Mapping[str, Mapping[str, Any]] | None = None,
         llm_conn_id: str | None = None,
         session_id: str | None = None,

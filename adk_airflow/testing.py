@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from airflow.sdk import DAG
 
     from adk_airflow.runtime.wire.envelope import Envelope
+    from adk_airflow.translator.plan import Mode
 
 _DAG_FILE = "adk_airflow_testing.py"
 _DAG_SOURCE = '''"""The DAG under test (airflow)."""
@@ -113,7 +114,7 @@ def run_workflow(
     *,
     input: Any = "",
     state: Mapping[str, Any] | None = None,
-    mode: str = "tasks",
+    mode: Mode = "tasks",
     nodes: Mapping[str, Mapping[str, Any]] | None = None,
     llm_conn_id: str | None = None,
     logical_date: datetime | None = None,

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from adk_airflow.runtime.adk.runner import RunResult
     from adk_airflow.runtime.record.node_runs import NodeRun
     from adk_airflow.runtime.source import Source
-    from adk_airflow.translator.plan import Plan
+    from adk_airflow.translator.plan import Mode, Plan
 
 Nodes = Mapping[str, Mapping[str, Any]]
 
 _SHOWN = 100
 
 
-def plan(workflow: str, *, mode: str, nodes: Nodes, as_json: bool) -> int:
+def plan(workflow: str, *, mode: Mode, nodes: Nodes, as_json: bool) -> int:
     """Prints what a workflow becomes in Airflow.
 
     Args:
@@ -45,7 +45,7 @@ def plan(workflow: str, *, mode: str, nodes: Nodes, as_json: bool) -> int:
     return 0
 
 
-def draw(workflow: str, *, mode: str, nodes: Nodes, output: Path | None) -> int:
+def draw(workflow: str, *, mode: Mode, nodes: Nodes, output: Path | None) -> int:
     """Draws what a workflow becomes in Airflow.
 
     Args:
@@ -131,7 +131,7 @@ def run(workflow: str, *, input: str, state: Mapping[str, Any], as_json: bool) -
 # -- loading -------------------------------------------------------------------------------------------------
 
 
-def _plan(workflow: str, mode: str, nodes: Nodes) -> Plan:
+def _plan(workflow: str, mode: Mode, nodes: Nodes) -> Plan:
     from adk_airflow.translator import plan_source
 
     with _importable():

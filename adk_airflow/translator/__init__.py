@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from adk_airflow.translator.plan import Plan
+from adk_airflow.translator.plan import Mode, Plan
 
 if TYPE_CHECKING:
     from adk_airflow.runtime.source import Source
@@ -18,16 +18,16 @@ __all__ = ["Plan", "plan_source", "plan_workflow"]
 
 
 def plan_workflow(
-    source: Any,
+    workflow: Any,
     *,
-    mode: str = "tasks",
-    nodes: dict[str, dict[str, Any]] | None = None,
+    mode: Mode = "tasks",
+    nodes: Mapping[str, Mapping[str, Any]] | None = None,
     llm_conn_id: str | None = None,
 ) -> Plan:
     """Plans what a workflow becomes in Airflow, without making any Airflow object.
 
     Args:
-        source: A Workflow, an App, a function that returns one, or ``"package.module:attribute"``.
+        workflow: A Workflow, an App, a function that returns one, or ``"package.module:attribute"``.
         mode: ``"tasks"`` (a task per node) or ``"embedded"`` (the whole workflow in one task).
         nodes: Per-node arguments, as for ``AdkDag``.
         llm_conn_id: As for ``AdkDag``.
@@ -37,20 +37,20 @@ def plan_workflow(
         UnsupportedWorkflowError: It cannot become tasks; the message says what to do.
         NodeOverrideError: ``nodes`` names an unknown node or asks for something it cannot do.
     """
-    return plan_source(source, mode=mode, nodes=nodes, llm_conn_id=llm_conn_id)[1]
+    return plan_source(workflow, mode=mode, nodes=nodes, llm_conn_id=llm_conn_id)[1]
 
 
 def plan_source(
-    source: Any,
+    workflow: Any,
     *,
-    mode: str = "tasks",
+    mode: Mode = "tasks",
     nodes: Mapping[str, Mapping[str, Any]] | None = None,
     llm_conn_id: str | None = None,
 ) -> tuple[Source, Plan]:
     """Loads a workflow, reads its graph and plans what it becomes: the beginning of all that is made of a workflow.
 
     Args:
-        source: As for ``plan_workflow``.
+        workflow: As for ``plan_workflow``.
         mode: As for ``plan_workflow``.
         nodes: As for ``plan_workflow``.
         llm_conn_id: As for ``plan_workflow``.
@@ -65,8 +65,8 @@ def plan_source(
     from adk_airflow.translator.graph import read_graph
     from adk_airflow.translator.rules import make_plan
 
-    if isinstance(source, str):
-        found = sources.load(source)
+    if isinstance(workflow, str):
+        found = sources.load(workflow)
     else:
-        found = sources.resolve(source, described_as=str(getattr(source, "name", source)))
+        found = sources.resolve(workflow, described_as=str(getattr(workflow, "name", workflow)))
     return found, make_plan(read_graph(found), mode=mode, nodes=nodes or {}, llm_conn_id=llm_conn_id)
