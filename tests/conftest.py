@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 
 from adk_airflow.testing import use_airflow_home
@@ -9,5 +10,7 @@ from tests.servers.fixtures import anthropic, gemini
 
 _HOME = tempfile.TemporaryDirectory(prefix="adk-airflow-tests-")
 use_airflow_home(_HOME.name)
+# Seconds that Airflow's supervisor may take to notice the end of a process (tests/supervised.py).
+os.environ.setdefault("AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL", "1")
 
 __all__ = ["anthropic", "gemini"]  # fixtures

@@ -16,6 +16,7 @@ PACKAGE = Path(__file__).parents[1] / "adk_airflow"
 ROOMS = [
     "errors",
     "runtime.wire",
+    "runtime.failures",
     "runtime.record",
     "runtime.source",
     "runtime.start",
@@ -23,7 +24,6 @@ ROOMS = [
     "runtime.adk.cli",
     "runtime.services",
     "runtime.adk",
-    "runtime.failures",
     "runtime.event_loop",
     "runtime.envelopes",
     "runtime.inbox",

@@ -20,8 +20,8 @@ PACKAGES = [ROOT / "adk_airflow", *(ROOT / "providers").glob("*/adk_airflow_*")]
 
 _PRIVATE = re.compile(r"_[a-zA-Z]\w*")
 _BY_NAME = {"getattr", "hasattr", "setattr", "delattr", "getattr_static", "__setattr__"}
-# Documented, in spite of the underscore: of named tuples, enums, `sys`, and what a tool of google-adk declares to the model.
-_PUBLIC = {"_fields", "_replace", "_name_", "_value_", "_getframe", "_current_frames", "_get_declaration"}
+# Documented, in spite of the underscore: of named tuples, enums, `sys`, `os`, and what an ADK tool declares to the model.
+_PUBLIC = {"_fields", "_replace", "_name_", "_value_", "_getframe", "_current_frames", "_exit", "_get_declaration"}
 
 
 def private_names_in(path: Path) -> set[str]:
