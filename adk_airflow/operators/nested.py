@@ -52,10 +52,6 @@ class AdkOutputOperator(AdkGraphOperator):
 
     custom_operator_name = "ADK workflow output"
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self._outputs: dict[str, Any] = {}
-
     def receive(self, task: Task) -> Inbox:
         """Reads what the terminal nodes left.
 
@@ -70,10 +66,8 @@ class AdkOutputOperator(AdkGraphOperator):
         found = inbox.read_back(workflow, self.spec.nodes or list(tasks), tasks, reader)
         if not found:
             raise AirflowSkipException(f"{task.where}: no node of workflow {workflow.name!r} was triggered")
-        for name in self.spec.nodes:
-            has, output = found[tasks[name]].last_output(name) if tasks[name] in found else (False, None)
-            if has:
-                self._outputs[name] = output
+        outputs = {name: found[tasks[name]].last_output(name) for name in self.spec.nodes if tasks[name] in found}
+        task.received = {name: output for name, (has, output) in outputs.items() if has}
         return inbox.merge(found.values())
 
     def run(self, task: Task) -> RunResult:
@@ -86,7 +80,7 @@ class AdkOutputOperator(AdkGraphOperator):
         from adk_airflow.runtime.adk.runner import RunResult
 
         result = RunResult(state=task.inbox.values)
-        output = graph.workflow_output(self._workflow(task), self._outputs)
+        output = graph.workflow_output(self._workflow(task), task.received)
         if not self.spec.nested:
             result.firings = [Firing(self.spec.node, output)]
             return result

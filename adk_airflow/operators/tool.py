@@ -61,23 +61,22 @@ class AdkToolOperator(AdkStartOperator):
         self.toolset = hide(toolset)
         self.tool_name = tool_name
         self.arguments = arguments
-        self._given: Any = None
 
     def load(self) -> Source:
         """Imports the tool or toolset, and google-adk with it; gives the workflow of the one step that runs it."""
-        from adk_airflow.runtime.adk import tool_run
+        from adk_airflow.runtime import tool_source
 
         if self.toolset is not None:
-            step = tool_run.toolset_step(shown(self.toolset), str(self.tool_name))
+            step = tool_source.toolset_step(shown(self.toolset), str(self.tool_name))
         else:
-            step = tool_run.tool_step(shown(self.tool))
-        return tool_run.source_of(step, app_name=self.dag_id)
+            step = tool_source.tool_step(shown(self.tool))
+        return tool_source.source_of(step, app_name=self.dag_id)
 
     def name_of(self, source: Source) -> str:
         """The tool's name."""
         from adk_airflow.runtime.adk import tool_run
 
-        return tool_run.tool_name(source)
+        return tool_run.tool_name(source.workflow)
 
     def where(self, source: Source) -> str:
         """The tool."""
@@ -92,11 +91,11 @@ class AdkToolOperator(AdkStartOperator):
         from adk_airflow.runtime.inbox import merge
 
         start = self.start(task)
-        self._given = start.input
+        task.received = start.input
         return merge([], start)
 
     def run(self, task: Task) -> RunResult:
         """Calls the tool."""
         from adk_airflow.runtime.adk import tool_run
 
-        return task.wait_for(tool_run.run_step(task.adk_run(), self._given))
+        return task.wait_for(tool_run.run_step(task.adk_run(), task.received))

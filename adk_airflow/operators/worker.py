@@ -13,7 +13,7 @@ from adk_airflow.runtime.envelopes import Envelopes
 from adk_airflow.runtime.outbox import Outbox
 from adk_airflow.runtime.wire import codec, json_form
 from adk_airflow.runtime.wire.envelope import Envelope
-from adk_airflow.runtime.wire.triggers import Item, Trigger
+from adk_airflow.runtime.wire.triggers import Item
 from adk_airflow.runtime.wire.worker import Batch, ItemOutput, WorkerRun, WorkerRuns, batches
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ class AdkItemsOperator(AdkGraphOperator):
     def __init__(self, *, batch_size: int | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.batch_size = batch_size
-        self._elements: list[dict[str, str]] = []
 
     def run(self, task: Task) -> RunResult:
         """Leaves the worker's runs in the envelope, and makes the list to map over."""
@@ -55,7 +54,7 @@ class AdkItemsOperator(AdkGraphOperator):
         size = self.batch_size or smallest_batch(lengths, conf.getint("core", "max_map_length"))
         found = batches(lists, size)
         digits = len(str(sum(lengths)))
-        self._elements = [self._element(task, batch, digits) for batch in found]
+        task.received = [self._element(task, batch, digits) for batch in found]
         runs = tuple(
             WorkerRun(length, trigger.branch, trigger.sub_branch) for length, trigger in zip(lengths, triggers, strict=True)
         )
@@ -79,7 +78,7 @@ class AdkItemsOperator(AdkGraphOperator):
 
     def plain_output(self, task: Task, envelope: Envelope) -> Any:
         """The list to map over."""
-        return self._elements
+        return task.received
 
     def skip_untriggered(self, task: Task, envelope: Envelope, output: Any) -> None:
         """Nothing: the last of the worker's tasks does it."""
@@ -125,16 +124,14 @@ class AdkItemOperator(AdkSpecOperator):
     def __init__(self, *, element: Any = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.element = element
-        self._batch = Batch(0, ())
-        self._trigger = Trigger(None)
 
     def receive(self, task: Task) -> Inbox:
         """Reads the batch, and what the ``items`` task was given."""
         from adk_airflow.runtime.inbox import merge
 
-        self._batch = self.read_batch(task.context)
         runs, envelope = _read_runs(task, self.spec.items_task)
-        self._trigger = runs.runs[self._batch.run].trigger
+        batch = self.read_batch(task.context)
+        task.received = (batch, runs.runs[batch.run].trigger)
         return merge([envelope])
 
     def read_batch(self, context: Any) -> Batch:
@@ -156,10 +153,11 @@ class AdkItemOperator(AdkSpecOperator):
         """Runs the items at once."""
         from adk_airflow.runtime.adk import engine, graph
 
-        node, batch = self.spec.node, self._batch
+        node = self.spec.node
+        batch, trigger = task.received
 
         def work(run: Run) -> Awaitable[RunResult]:
-            return engine.run_items(run, node, batch.run, batch.items, self._trigger)
+            return engine.run_items(run, node, batch.run, batch.items, trigger)
 
         run = task.adk_run()
         body = graph.body_of(graph.find_node(task.source.workflow, node))
@@ -171,18 +169,14 @@ class AdkItemOperator(AdkSpecOperator):
     def plain_output(self, task: Task, envelope: Envelope) -> Any:
         """The plain output of the item, or the list of them where a mapped task takes several."""
         outputs = [json_form.for_xcom(item.output) for item in envelope.outputs]
-        return outputs[0] if self._batch.single else outputs
+        batch, _ = task.received
+        return outputs[0] if batch.single else outputs
 
 
 class AdkCollectOperator(AdkGraphOperator):
     """Puts the outputs of all items in the order of the list; an empty list gives an empty list."""
 
     custom_operator_name = "ADK collect"
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self._runs = WorkerRuns((), 0)
-        self._outputs: dict[tuple[int, int], Any] = {}
 
     def receive(self, task: Task) -> Inbox:
         """Reads what ``items`` and the mapped task left.
@@ -192,16 +186,17 @@ class AdkCollectOperator(AdkGraphOperator):
         """
         from adk_airflow.runtime.inbox import merge
 
-        self._runs, items = _read_runs(task, self.spec.items_task)
+        runs, items = _read_runs(task, self.spec.items_task)
         reader = Envelopes(task.context, where=task.where)
-        envelopes = reader.of_mapped(self.spec.run_task, self._runs.mapped_tasks)
-        self._outputs = {(item.run, item.index): item.output for found in envelopes for item in found.outputs}
-        expected = sum(run.size for run in self._runs.runs)
-        if len(self._outputs) != expected:
+        envelopes = reader.of_mapped(self.spec.run_task, runs.mapped_tasks)
+        outputs = {(item.run, item.index): item.output for found in envelopes for item in found.outputs}
+        expected = sum(run.size for run in runs.runs)
+        if len(outputs) != expected:
             raise EnvelopeError(
-                f"{task.where}: {len(self._outputs)} of {expected} item results are in XCom of task {self.spec.run_task!r}, of"
+                f"{task.where}: {len(outputs)} of {expected} item results are in XCom of task {self.spec.run_task!r}, of"
                 " mapped tasks in state success. Clear the others, so that they run again."
             )
+        task.received = (runs, outputs)
         return merge([items, *envelopes])
 
     def run(self, task: Task) -> RunResult:
@@ -212,9 +207,10 @@ class AdkCollectOperator(AdkGraphOperator):
         workflow, name = task.source.workflow, self.spec.node
         node = graph.find_node(workflow, name)
         result = RunResult(state=task.inbox.values)
-        for number, run in enumerate(self._runs.runs):
+        runs, outputs = task.received
+        for number, run in enumerate(runs.runs):
             try:
-                output = graph.validate_worker_output(node, [self._outputs[number, at] for at in range(run.size)])
+                output = graph.validate_worker_output(node, [outputs[number, at] for at in range(run.size)])
             except Exception as error:
                 result.error = error
                 break

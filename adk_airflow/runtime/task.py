@@ -104,6 +104,7 @@ class Task:
         context: Airflow's context.
         source: What runs, and the App it runs in.
         inbox: What was received.
+        received: What the step read besides the inbox.
         outbox: What the step adds to the envelope.
         session_id: An ADK session that outlives the run. Empty: one of the run's own, named like it.
     """
@@ -114,6 +115,7 @@ class Task:
         self.step = step
         self.context = context
         self.source = source
+        self.received: Any = None
         self.outbox = Outbox()
         self.session_id = ""
         limit = step.execution_timeout.total_seconds() if step.execution_timeout else None

@@ -8,7 +8,7 @@ import pytest
 from airflow.models.xcom import XComModel
 from airflow.sdk.execution_time.xcom import XCom
 from airflow.utils.session import create_session
-from google.adk import Workflow
+from google.adk import Event, Workflow
 from google.adk.workflow import START, node
 from pydantic import BaseModel
 
@@ -69,3 +69,15 @@ def test_a_mapped_task_of_one_item_returns_its_output() -> None:
 def test_the_last_of_several_batches_returns_a_list_like_the_others() -> None:
     assert returned(2, 3) == [[0, 10], [20]]
     assert returned(5, 1) == [[0]]
+
+
+def route(node_input: str) -> Event:
+    return Event(route=node_input)
+
+
+def test_a_second_run_in_one_process_knows_nothing_of_the_first() -> None:
+    pick = node(route, name="pick")
+    left, right = node(lambda: "left", name="left"), node(lambda: "right", name="right")
+    dag = AdkDag(Workflow(name="wf", edges=[(START, pick), (pick, {"left": left, "right": right})]), dag_id="twice_over")
+
+    assert [run_dag(dag, conf={"input": way}).output for way in ("left", "right", "left")] == ["left", "right", "left"]

@@ -7,7 +7,6 @@ import logging
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any
 
-from google.adk.apps.app import App
 from google.adk.events.event import Event
 from google.adk.tools.base_toolset import BaseToolset
 from google.adk.workflow import START, BaseNode, Workflow
@@ -15,8 +14,7 @@ from google.adk.workflow import START, BaseNode, Workflow
 from adk_airflow.errors import ToolLoadError
 from adk_airflow.runtime.adk.engine import run_part
 from adk_airflow.runtime.adk.runner import Run, RunResult
-from adk_airflow.runtime.adk.tool_node import as_node, to_tool
-from adk_airflow.runtime.source import Source, import_object
+from adk_airflow.runtime.adk.tool_node import as_node
 from adk_airflow.runtime.wire.triggers import Arrival, Trigger
 
 if TYPE_CHECKING:
@@ -28,7 +26,7 @@ CLOSE_SECONDS = 10.0
 _log = logging.getLogger(__name__)
 
 
-class _ToolsetStep(BaseNode):
+class ToolsetStep(BaseNode):
     """Opens a toolset with the context of its run, and runs one of its tools."""
 
     rerun_on_resume: bool = True
@@ -45,58 +43,10 @@ class _ToolsetStep(BaseNode):
             yield Event(output=output)
 
 
-def tool_step(tool: Any) -> BaseNode:
-    """The node of a tool.
-
-    Args:
-        tool: The tool, a function, or the reference of either.
-
-    Raises:
-        ToolLoadError: It is something else.
-        UnsupportedToolError: It works only inside a model call.
-    """
-    if isinstance(tool, str):
-        reference, tool = tool, import_object(tool, what="tool", raises=ToolLoadError)
-        if isinstance(tool, BaseToolset):
-            raise ToolLoadError(
-                f"tool {reference!r} is a toolset: give toolset={reference!r} and the tool_name of one of its tools"
-            )
-    elif isinstance(tool, BaseToolset):
-        raise ToolLoadError(f"a {type(tool).__name__} is a toolset: give it as toolset=, and the tool_name of one of its tools")
-    tool = to_tool(tool)
-    return as_node(tool, name=_node_name(tool.name))
-
-
-def toolset_step(toolset: Any, tool_name: str) -> BaseNode:
-    """The node of a toolset's tool.
-
-    Args:
-        toolset: The toolset, a function that makes it, or the reference of either.
-        tool_name: The tool's name.
-
-    Raises:
-        ToolLoadError: It is something else.
-    """
-    described_as = toolset if isinstance(toolset, str) else type(toolset).__name__
-    if isinstance(toolset, str):
-        toolset = import_object(toolset, what="toolset", raises=ToolLoadError)
-    if callable(toolset) and not isinstance(toolset, BaseToolset):
-        toolset = toolset()
-    if not isinstance(toolset, BaseToolset):
-        raise ToolLoadError(f"toolset {described_as!r} is no toolset but a {type(toolset).__name__}")
-    return _ToolsetStep(name=_node_name(tool_name), toolset=toolset, tool_name=tool_name)
-
-
-def source_of(step: BaseNode, *, app_name: str) -> Source:
-    """The workflow of the one step."""
-    workflow = Workflow(name="adk_tool", edges=[(START, step)])
-    return Source(workflow, App.model_construct(name=app_name, root_agent=workflow, plugins=[]))
-
-
-def tool_name(source: Source) -> str:
+def tool_name(workflow: Workflow) -> str:
     """The name of the tool that the step runs."""
-    step = _step_of(source.workflow)
-    return step.tool_name if isinstance(step, _ToolsetStep) else str(getattr(step, "tool").name)  # noqa: B009
+    step = _step_of(workflow)
+    return step.tool_name if isinstance(step, ToolsetStep) else str(getattr(step, "tool").name)  # noqa: B009
 
 
 async def run_step(run: Run, arguments: Any) -> RunResult:
@@ -110,7 +60,7 @@ async def run_step(run: Run, arguments: Any) -> RunResult:
     try:
         return await run_part(run, [step.name], [Arrival(step.name, Trigger(arguments))])
     finally:
-        if isinstance(step, _ToolsetStep):
+        if isinstance(step, ToolsetStep):
             await _close(step.toolset)
 
 
@@ -125,7 +75,3 @@ async def _close(toolset: BaseToolset) -> None:
 def _step_of(workflow: Workflow) -> Any:
     assert workflow.graph is not None
     return next(node for node in workflow.graph.nodes if node.name != START.name)
-
-
-def _node_name(tool: str) -> str:
-    return tool if tool.isidentifier() else "tool"
