@@ -181,8 +181,11 @@ def hosted(
 
 @functools.cache
 def _hosted_class(cls: type[Workflow]) -> Any:
-    """``HostedWorkflow``, below a user's own class where the workflow is of one."""
-    return HostedWorkflow if cls is Workflow else type(f"Hosted{cls.__name__}", (HostedWorkflow, cls), {"__module__": __name__})
+    """``HostedWorkflow``, below a user's own class where the workflow is of one; it looks like that class."""
+    if cls is Workflow:
+        return HostedWorkflow
+    looks = {name: getattr(cls, name) for name in ("__doc__", "__module__", "__qualname__")}
+    return type(cls.__name__, (HostedWorkflow, cls), looks)
 
 
 def part_of(workflow: Workflow, part: Part, given: Mapping[str, Any], **more: Any) -> HostedWorkflow:
