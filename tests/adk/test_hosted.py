@@ -24,10 +24,12 @@ class Noted(Workflow):
     """Writes down that it ran, and lets the nodes of its graph run as ever."""
 
     tone: str = "plain"
+    _part: str = PrivateAttr(default="own")
+    _result: str = PrivateAttr(default="own")
     _times: list[str] = PrivateAttr(default_factory=list)
 
     async def _run_impl(self, *, ctx: Context, node_input: Any) -> AsyncGenerator[Any, None]:
-        self._times.append(self.tone)
+        self._times.append(f"{self.tone} {self._part} {self._result}")
         ctx.state["noted"] = [type(self).__name__, type(self).__doc__, *self._times]
         async for item in super()._run_impl(ctx=ctx, node_input=node_input):
             yield item
@@ -86,7 +88,7 @@ def test_a_users_class_runs_as_in_adk(cls: type[Noted], place: Literal["root", "
 
     assert run.output == output
     if cls is Noted:
-        assert state["noted"] == ["Noted", Noted.__doc__, "warm"]
+        assert state["noted"] == ["Noted", Noted.__doc__, "warm own own"]
         assert {key: run.session_state[key] for key in ("noted", "after")} == {key: state[key] for key in ("noted", "after")}
 
 

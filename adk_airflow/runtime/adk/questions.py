@@ -75,8 +75,8 @@ class Questions(BasePlugin):
     async def before_agent_callback(self, *, agent: Any, callback_context: Any) -> None:
         """Notes an agent in task mode, by the path of its run.
 
-        Not one that an ``AgentTool`` runs in an invocation of its own, nor a step of a ``SequentialAgent`` or the like: ADK runs
-        these to their end, whatever they say.
+        Not one that an ``AgentTool`` runs in an invocation of its own, nor a step of a ``SequentialAgent`` or the like: ADK
+        runs these to their end, whatever they say.
         """
         self._invocation_id = self._invocation_id or callback_context.invocation_id
         path = callback_context.node_path or ""
