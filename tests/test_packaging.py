@@ -12,15 +12,15 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "adk_airflow"
 
-# Each imports only from itself and from those before it. `adk.cli` imports nothing of ours, so that services may call it.
+# Each imports only from itself and from those before it. Two modules of `adk` stand before it, for `source` and `services`.
 ROOMS = [
     "errors",
     "runtime.wire",
     "runtime.failures",
     "runtime.record",
+    "runtime.adk.cli",
     "runtime.start",
     "runtime.airflow_state",
-    "runtime.adk.cli",
     "runtime.services",
     "runtime.adk",
     "runtime.source",

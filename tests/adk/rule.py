@@ -20,7 +20,7 @@ PACKAGES = [ROOT / "adk_airflow", *(ROOT / "providers").glob("*/adk_airflow_*")]
 
 _PRIVATE = re.compile(r"_[a-zA-Z]\w*")
 _BY_NAME = {"getattr", "hasattr", "setattr", "delattr", "getattr_static", "__setattr__"}
-# Documented, in spite of the underscore: of named tuples, enums, `sys`, `os`, and what an ADK tool declares to the model.
+# Documented, in spite of the underscore: of named tuples, enums, `sys`, `os`, and what a tool of google-adk tells the model.
 _PUBLIC = {"_fields", "_replace", "_name_", "_value_", "_getframe", "_current_frames", "_exit", "_get_declaration"}
 
 

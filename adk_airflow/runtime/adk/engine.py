@@ -76,8 +76,7 @@ async def run_workflow(run: Run, *, max_iterations: Mapping[str, int] | None = N
         max_iterations: As for ``run_part``.
     """
     result = RunResult(state=dict(run.state))
-    workflow = hosted(run.workflow, **_limits(run.workflow, max_iterations or {}))
-    workflow._given, workflow._result = run.state, result
+    workflow = hosted(run.workflow, given=run.state, result=result, **_limits(run.workflow, max_iterations or {}))
     await drive(run, workflow, result)
     return result
 
@@ -96,7 +95,7 @@ class _Items(BaseNode):
 
 async def _drive_part(run: Run, part: HostedWorkflow) -> RunResult:
     """Runs a part; that of a nested workflow in its place in the workflows around it."""
-    result, root = part._result, part
+    result, root = part._adk_airflow_hosting.result, part
     assert result is not None
     for parent in reversed(run.parents):
         around = Part(frozenset({root.name}), [Arrival(root.name, parent.trigger)])

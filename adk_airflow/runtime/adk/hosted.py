@@ -45,31 +45,48 @@ class Part:
     triggered: set[str] = field(default_factory=set)
 
 
-class HostedWorkflow(Workflow):
-    """The workflow, run for a task. What is private here is set by ``hosted`` and ``part_of``.
+@dataclass
+class Hosting:
+    """What a hosted workflow knows of the task that it runs for.
 
-    With a part its triggers come from the tasks before instead of START, and what leaves it is recorded instead of scheduled.
+    Attributes:
+        part: Which nodes run; None for all.
+        given: The session state that the run finds.
+        result: Where what comes of it is noted; None where something around it sees that.
+        replaced: What runs in the place of some of its nodes, by name.
+        limit: How often its nodes may run.
     """
 
-    _part: Part | None = PrivateAttr()
-    _result: RunResult | None = PrivateAttr()
-    _given: Mapping[str, Any] = PrivateAttr()
-    _replaced: Mapping[str, BaseNode] = PrivateAttr()
-    _limit: IterationLimit = PrivateAttr()
+    part: Part | None
+    given: Mapping[str, Any]
+    result: RunResult | None
+    replaced: Mapping[str, BaseNode]
+    limit: IterationLimit
+
+
+class HostedWorkflow(Workflow):
+    """The workflow, run for a task; made by ``hosted`` and ``part_of``.
+
+    With a part its triggers come from the tasks before instead of START, and what leaves it is recorded instead of scheduled.
+    Beside what it overrides of ADK it has one attribute, named so that a user's class below it has none of that name.
+    """
+
+    _adk_airflow_hosting: Hosting = PrivateAttr()
 
     def _iter_static_children(self) -> Iterator[BaseNode]:
         """Of a part only its nodes: the Runner opens and closes the toolsets of their agents."""
-        children = super()._iter_static_children()
-        return children if self._part is None else (node for node in children if node.name in self._part.names)
+        children, part = super()._iter_static_children(), self._adk_airflow_hosting.part
+        return children if part is None else (node for node in children if node.name in part.names)
 
     def _get_static_node_by_name(self, name: str) -> BaseNode:
-        return self._replaced.get(name) or super()._get_static_node_by_name(name)
+        return self._adk_airflow_hosting.replaced.get(name) or super()._get_static_node_by_name(name)
 
     async def _run_impl(self, *, ctx: Context, node_input: Any) -> AsyncGenerator[Any, None]:
-        result = self._result
+        own = self._adk_airflow_hosting
+        result = own.result
         if result is not None:
             # A new session drops temp: keys, but within one run they are state like any other.
-            temp = {key: copy.deepcopy(value) for key, value in self._given.items() if key.startswith("temp:")}
+            temp = {key: copy.deepcopy(value) for key, value in own.given.items() if key.startswith("temp:")}
             ctx.session.state.update(temp)
             result.state = ctx.session.state
         async with contextlib.aclosing(super()._run_impl(ctx=ctx, node_input=node_input)) as items:
@@ -78,56 +95,49 @@ class HostedWorkflow(Workflow):
         if result is not None:
             result.error_path = ctx.error_node_path
             result.interrupt_ids = set(ctx.interrupt_ids)
-            if self._part is None:
+            if own.part is None:
                 result.firings = [Firing(self.name, ctx.output, ctx.route)]
 
     def _seed_start_triggers(self, loop_state: _LoopState, ctx: Context, node_input: Any) -> None:
-        self._limit.restart()
-        if self._part is None:
+        part = self._adk_airflow_hosting.part
+        self._adk_airflow_hosting.limit.restart()
+        if part is None:
             super()._seed_start_triggers(loop_state, ctx, node_input)
             return
-        for name, before in self._part.runs_before.items():
+        for name, before in part.runs_before.items():
             loop_state.run_counters.setdefault(ctx.node_path or "", {})[name] = before
-        for arrival in self._part.arrivals:
+        for arrival in part.arrivals:
             if arrival.source is None:
                 trigger = arrival.trigger
                 loop_state.trigger_buffer.setdefault(arrival.target, []).append(
                     AdkTrigger(input=trigger.input, use_sub_branch=trigger.sub_branch, branch=trigger.branch)
                 )
             else:
-                self._arrive_at_join(loop_state, arrival)
-
-    def _arrive_at_join(self, loop_state: _LoopState, arrival: Arrival) -> None:
-        source, trigger = arrival.source, arrival.trigger
-        assert source is not None
-        loop_state.nodes[source] = NodeState(status=NodeStatus.COMPLETED)
-        loop_state.node_branches[source] = trigger.branch or ""
-        loop_state.node_outputs.pop(source, None)
-        if trigger.input is not None:
-            loop_state.node_outputs[source] = trigger.input
-        loop_state.join_arrivals.setdefault(arrival.target, set()).add(source)
-        self._buffer_barrier_trigger(loop_state, arrival.target)
+                _arrive_at_join(self, loop_state, arrival)
 
     def _start_node_task(self, loop_state: _LoopState, ctx: Context, node_name: str, trigger: AdkTrigger) -> bool:
-        self._limit.begin(node_name)
-        if self._part is not None and self._result is not None:
-            self._result.triggered_early |= self._part.triggered
+        own = self._adk_airflow_hosting
+        own.limit.begin(node_name)
+        if own.part is not None and own.result is not None:
+            own.result.triggered_early |= own.part.triggered
         return super()._start_node_task(loop_state, ctx, node_name, trigger)
 
     async def _handle_completion(
         self, loop_state: _LoopState, node_name: str, node: BaseNode, child_ctx: Context, ctx: Context
     ) -> None:
-        if self._part is not None and self._result is not None:
+        own = self._adk_airflow_hosting
+        if own.part is not None and own.result is not None:
             without_output = child_ctx.output is None and child_ctx.route is None
             if node.wait_for_output and without_output and not child_ctx.interrupt_ids:
-                self._result.firings.append(Firing(node_name, waiting=True))
+                own.result.firings.append(Firing(node_name, waiting=True))
         await super()._handle_completion(loop_state, node_name, node, child_ctx, ctx)
 
     def _buffer_downstream_triggers(
         self, loop_state: _LoopState, node_name: str, output: Any, route: Any, branch: str | None = None
     ) -> None:
-        self._limit.note(node_name, route)
-        part, result = self._part, self._result
+        own = self._adk_airflow_hosting
+        own.limit.note(node_name, route)
+        part, result = own.part, own.result
         if part is None or result is None:
             super()._buffer_downstream_triggers(loop_state, node_name, output, route, branch)
             return
@@ -149,24 +159,45 @@ class HostedWorkflow(Workflow):
 
     def _has_terminal_output(self, loop_state: _LoopState) -> bool:
         # A part has no output of its own; the workflow's is made from the terminal nodes' firings.
-        return self._part is not None or super()._has_terminal_output(loop_state)
+        return self._adk_airflow_hosting.part is not None or super()._has_terminal_output(loop_state)
 
     def _finalize(self, loop_state: _LoopState, ctx: Context) -> None:
-        if self._part is None:
+        if self._adk_airflow_hosting.part is None:
             super()._finalize(loop_state, ctx)
         else:
             ctx._interrupt_ids = set(loop_state.interrupt_ids)
 
 
+def _arrive_at_join(workflow: Workflow, loop_state: _LoopState, arrival: Arrival) -> None:
+    source, trigger = arrival.source, arrival.trigger
+    assert source is not None
+    loop_state.nodes[source] = NodeState(status=NodeStatus.COMPLETED)
+    loop_state.node_branches[source] = trigger.branch or ""
+    loop_state.node_outputs.pop(source, None)
+    if trigger.input is not None:
+        loop_state.node_outputs[source] = trigger.input
+    loop_state.join_arrivals.setdefault(arrival.target, set()).add(source)
+    workflow._buffer_barrier_trigger(loop_state, arrival.target)
+
+
 def hosted(
-    workflow: Workflow, *, limit: IterationLimit | None = None, replaced: Mapping[str, BaseNode] | None = None
+    workflow: Workflow,
+    *,
+    given: Mapping[str, Any] | None = None,
+    result: RunResult | None = None,
+    part: Part | None = None,
+    limit: IterationLimit | None = None,
+    replaced: Mapping[str, BaseNode] | None = None,
 ) -> HostedWorkflow:
     """The workflow itself, hosted: a copy with all its fields, of its own class if it is a subclass of ADK's.
 
     Args:
         workflow: The workflow.
-        limit: How often its nodes may run.
-        replaced: What runs in the place of some of its nodes, by name.
+        given: As of ``Hosting``, as the others.
+        result: See there.
+        part: See there.
+        limit: See there.
+        replaced: See there.
     """
     cls = _hosted_class(type(workflow))
     made: HostedWorkflow = cls.__new__(cls)
@@ -174,15 +205,18 @@ def hosted(
     for name in ("__dict__", "__pydantic_extra__", "__pydantic_fields_set__"):
         object.__setattr__(made, name, getattr(copied, name))
     object.__setattr__(made, "__pydantic_private__", dict(copied.__pydantic_private__ or {}))
-    made._part, made._result, made._given = None, None, {}
-    made._replaced, made._limit = replaced or {}, limit or IterationLimit(workflow.name, {})
+    limit = limit or IterationLimit(workflow.name, {})
+    made._adk_airflow_hosting = Hosting(part, given or {}, result, replaced or {}, limit)
     return made
 
 
 @functools.cache
 def _hosted_class(cls: type[Workflow]) -> Any:
-    """``HostedWorkflow``, below a user's own class where the workflow is of one."""
-    return HostedWorkflow if cls is Workflow else type(f"Hosted{cls.__name__}", (HostedWorkflow, cls), {"__module__": __name__})
+    """``HostedWorkflow``, below a user's own class where the workflow is of one; it looks like that class."""
+    if cls is Workflow:
+        return HostedWorkflow
+    looks = {name: getattr(cls, name) for name in ("__doc__", "__module__", "__qualname__")}
+    return type(cls.__name__, (HostedWorkflow, cls), looks)
 
 
 def part_of(workflow: Workflow, part: Part, given: Mapping[str, Any], **more: Any) -> HostedWorkflow:
@@ -201,6 +235,4 @@ def part_of(workflow: Workflow, part: Part, given: Mapping[str, Any], **more: An
         state_schema=workflow.state_schema,
         max_concurrency=workflow.max_concurrency,
     )
-    made = hosted(plain, **more)
-    made._part, made._given, made._result = part, given, RunResult(state=dict(given))
-    return made
+    return hosted(plain, part=part, given=given, result=RunResult(state=dict(given)), **more)
