@@ -7,23 +7,21 @@ that runs a project's agent has it in its environment. In a task only the projec
 
 from __future__ import annotations
 
-import contextlib
 import difflib
+import itertools
 import os
+import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow.sdk import DAG, BaseOperator, Param, get_parsing_context
 
 from adk_airflow.errors import AgentsFolderError
-
-if TYPE_CHECKING:
-    from google.adk.apps.app import App
-
-    from adk_airflow.runtime.adk.cli import ProjectLoader
+from adk_airflow.runtime.project import Project, own_environment
 
 BROKEN = "broken_project"
 BROKEN_TAG = "broken-adk-project"
@@ -64,88 +62,66 @@ def load_agents(
     path = _resolve(folder, sys._getframe(1).f_globals.get("__file__"))
     if not path.is_dir():
         raise AgentsFolderError(f"load_agents: there is no folder {path}. A relative path is relative to the DAG file.")
+    if "dag_id" in dag_arguments:
+        raise AgentsFolderError("load_agents: each project's DAG has an id of its own. Give dag_id per project, in agents=.")
     loader = ProjectLoader(path)
-    projects = {name: _Project(loader, name) for name in loader.names()}
+    projects = {
+        name: Project(loader, name) for name in sorted({*loader.names(), *(_unreadable(path) if loader.folder == path else ())})
+    }
     if not projects:
         raise AgentsFolderError(
             f"load_agents: no ADK project is in {path}. A project is a folder with an agent.py, a root_agent.yaml or an"
             " __init__.py, as 'adk create' makes it."
         )
-    arguments = {name: {**dag_arguments, **own} for name, own in _by_project(path, projects, agents or {}).items()}
-    if "dag_id" in dag_arguments:
-        raise AgentsFolderError("load_agents: each project's DAG has an id of its own. Give dag_id per project, in agents=.")
+    _check_names(path, projects, agents or {})
+    for project in projects.values():
+        project.keep_other_module()
     context = get_parsing_context()
     dags = {}
-    for name, project in projects.items():
-        dag_id = arguments[name].pop("dag_id", name)
-        if context.dag_id is not None and context.dag_id != dag_id:
+    for name, wanted in _wanted(projects, agents or {}, dag_arguments).items():
+        if context.dag_id is not None and context.dag_id != wanted.dag_id:
             continue
         if context.task_id == BROKEN:
-            dags[name] = _broken_dag(project, dag_id, arguments[name], None)
+            dags[name] = _broken_dag(wanted, None)
         elif context.dag_id is not None:
-            dags[name] = _make_dag(project, dag_id, arguments[name])
+            dags[name] = wanted.make_dag()
         else:
             try:
-                if not project.is_none():
-                    dags[name] = _make_dag(project, dag_id, arguments[name])
+                if not wanted.project.is_none():
+                    dags[name] = wanted.make_dag()
             except (Exception, SystemExit) as error:
-                dags[name] = _broken_dag(project, dag_id, arguments[name], error)
+                dags[name] = _broken_dag(wanted, error)
     return dags
 
 
-class _Project:
-    """An ADK project; called, it gives its App, with its ``.env`` in the environment.
+@dataclass(frozen=True)
+class _Wanted:
+    """The DAG that is to be made of a project.
 
-    Tasks call it too, so that their agents find in the environment what they find under ``adk run``.
+    Attributes:
+        project: The project.
+        dag_id: The DAG's id.
+        arguments: Its arguments, ``common`` ones included.
+        common: Those of the DAGs of all projects.
+        fault: Why there can be no such DAG; None: nothing is known against it.
     """
 
-    def __init__(self, loader: ProjectLoader, name: str) -> None:
-        self.loader = loader
-        self.name = name
-        self._app: App | None = None
+    project: Project
+    dag_id: str
+    arguments: Mapping[str, Any]
+    common: Mapping[str, Any]
+    fault: AgentsFolderError | None = None
 
-    def __call__(self) -> App:
-        """The project's App; an agent without one gets an App named like the project, as ``adk run`` gives it.
+    def make_dag(self) -> DAG:
+        """Makes the DAG.
 
         Raises:
-            AgentsFolderError: Its name is that of a module which Python would import, or has imported, from elsewhere.
-            Exception: Whatever the project, or google-adk, fails with.
+            AgentsFolderError: There can be no such DAG.
+            Exception: Whatever the project, google-adk or Airflow fails with.
         """
-        from google.adk.apps.app import App
-
-        if self._app is None:
-            self._check_module()
-            found: Any = self.loader.load(self.name)
-            self._check_module()
-            self._app = found if isinstance(found, App) else App(name=self.name, root_agent=found)
-        else:
-            self.loader.set_environment(self.name)
-        return self._app
-
-    @property
-    def path(self) -> Path:
-        """The project's folder."""
-        return self.loader.folder / self.name
-
-    def is_none(self) -> bool:
-        """Whether the folder is just a package that projects share: an ``__init__.py`` without an agent."""
-        if any((self.path / file).exists() for file in ("agent.py", "agent", "root_agent.yaml")):
-            return False
-        with _own_environment(), contextlib.suppress(ValueError):
-            self()
-        module = sys.modules.get(self.name)
-        return self._app is None and module is not None and not {"root_agent", "app"} & vars(module).keys()
-
-    def _check_module(self) -> None:
-        module = sys.modules.get(self.name)
-        if module is None:
-            return
-        places = [*getattr(module, "__path__", []), *([module.__file__] if getattr(module, "__file__", None) else [])]
-        if not any(Path(place).resolve().is_relative_to(self.path) for place in places):
-            raise AgentsFolderError(
-                f"project {self.name!r}: Python has another module of this name ({', '.join(places) or 'built in'}), and"
-                f" google-adk imports a project by its folder's name. Rename the folder {self.path}."
-            )
+        if self.fault is not None:
+            raise self.fault
+        return _make_dag(self.project, self.dag_id, self.arguments)
 
 
 class BrokenProjectOperator(BaseOperator):
@@ -185,42 +161,88 @@ def _resolve(folder: str | os.PathLike[str], dag_file: str | None) -> Path:
     return (path if path.is_absolute() or dag_file is None else Path(dag_file).parent / path).resolve()
 
 
-def _by_project(
-    path: Path, projects: Mapping[str, _Project], agents: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Mapping[str, Any]]:
+def _unreadable(folder: Path) -> Iterator[str]:
+    """The names of folders in which google-adk cannot see whether they are projects: they may be."""
+    for name in os.listdir(folder):
+        if os.path.isdir(folder / name) and not name.startswith((".", "__pycache__")):
+            try:
+                os.scandir(folder / name).close()
+            except OSError:
+                yield name
+
+
+def _check_names(path: Path, projects: Mapping[str, Project], agents: Mapping[str, Any]) -> None:
     for name in agents:
         if name not in projects:
             near = difflib.get_close_matches(name, projects, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else f" It has: {', '.join(projects)}."
             raise AgentsFolderError(f"load_agents: {path} has no project {name!r}, which agents= names.{hint}")
-    return {name: agents.get(name, {}) for name in projects}
 
 
-@contextlib.contextmanager
-def _own_environment() -> Iterator[None]:
-    """Takes back what is set meanwhile in the process's environment."""
-    before = dict(os.environ)
+def _wanted(projects: Mapping[str, Project], agents: Mapping[str, Any], common: Mapping[str, Any]) -> dict[str, _Wanted]:
+    """What is wanted of each project. One whose DAG cannot have the id that it should gets another, and the fault."""
+    own = {name: agents.get(name) or {} for name in projects}
+    ids = {name: given["dag_id"] if isinstance(given, Mapping) and "dag_id" in given else name for name, given in own.items()}
+    taken: dict[str, str] = {}
+    found = {}
+    for name in sorted(projects, key=lambda name: ids[name] != name):  # a folder's own name goes before one that is given
+        fault, dag_id = _id_fault(name, ids[name], taken), ids[name]
+        if fault:
+            dag_id = _free_id(name, {*taken, *map(str, ids.values())})
+        taken[dag_id] = name
+        if not isinstance(own[name], Mapping):
+            fault = f"agents={{{name!r}: ...}} must be a dict of arguments, not {type(own[name]).__name__}."
+        arguments = {**common, **own[name]} if isinstance(own[name], Mapping) else dict(common)
+        arguments.pop("dag_id", None)
+        error = AgentsFolderError(f"project {name!r}: {fault}") if fault else None
+        found[name] = _Wanted(projects[name], dag_id, arguments, common, error)
+    return {name: found[name] for name in projects}
+
+
+def _id_fault(name: str, dag_id: Any, taken: Mapping[str, str]) -> str:
+    """What is wrong with the id of a project's DAG; empty: nothing."""
     try:
-        yield
-    finally:
-        for name in os.environ.keys() - before.keys():
-            del os.environ[name]
-        os.environ.update({name: value for name, value in before.items() if os.environ.get(name) != value})
+        DAG(dag_id, schedule=None)
+    except (TypeError, ValueError) as error:
+        if dag_id == name:
+            return f"its folder's name can be no DAG's id: {error}. Rename the folder, with letters, digits and underscores."
+        return f"dag_id={dag_id!r} can be no DAG's id: {error}."
+    if dag_id in taken:
+        return f"dag_id={dag_id!r} is the id of the DAG of project {taken[dag_id]!r}, too. Give it another."
+    return ""
 
 
-def _make_dag(project: _Project, dag_id: str, arguments: Mapping[str, Any]) -> DAG:
+def _free_id(name: str, taken: Collection[str]) -> str:
+    near = re.sub(r"[^\w.-]+", "_", name, flags=re.ASCII)[:200]
+    free = (near if number == 1 else f"{near}_{number}" for number in itertools.count(1))
+    return next(dag_id for dag_id in free if dag_id not in taken)
+
+
+def _make_dag(project: Project, dag_id: str, arguments: Mapping[str, Any]) -> DAG:
     from google.adk.workflow import Workflow
 
     from adk_airflow.dag import AdkDag
 
-    with _own_environment():
+    given = dict(arguments)
+    register = given.pop("auto_register", True)
+    with own_environment():
         root = project().root_agent
         if isinstance(root, Workflow):
-            return AdkDag(project, dag_id, **arguments)
-        return _agent_dag(project, root, dag_id, dict(arguments))
+            dag: DAG = AdkDag(project, dag_id, auto_register=False, **given)
+        else:
+            dag = _agent_dag(project, root, dag_id, given)
+    dag.validate()  # type: ignore[no-untyped-call]
+    return _registered(dag, register)
 
 
-def _agent_dag(project: _Project, agent: Any, dag_id: str, arguments: dict[str, Any]) -> DAG:
+def _registered(dag: DAG, register: bool = True) -> DAG:
+    """The DAG, registered with Airflow: only one that is complete and valid may be."""
+    dag.auto_register = register
+    with dag:
+        return dag
+
+
+def _agent_dag(project: Project, agent: Any, dag_id: str, arguments: dict[str, Any]) -> DAG:
     from google.adk.agents.base_agent import BaseAgent
 
     from adk_airflow.operators.agent import AdkAgentOperator
@@ -238,33 +260,40 @@ def _agent_dag(project: _Project, agent: Any, dag_id: str, arguments: dict[str, 
     arguments["params"] = {"input": text, **(arguments.pop("params", None) or {})}
     arguments.setdefault("description", agent.description or f"ADK agent {agent.name}")
     arguments.setdefault("doc_md", f"ADK agent **{agent.name}**" + (f": {agent.description}" if agent.description else ""))
-    dag = DAG(dag_id, **arguments)
-    task = AdkAgentOperator(task_id=agent.name, agent=project, dag=dag, **of_task)
-    with dag:  # Airflow registers it at the end of this block, and only a DAG that is complete may be
-        dag.add_result(task.output)
+    dag = DAG(dag_id, auto_register=False, **arguments)
+    dag.add_result(AdkAgentOperator(task_id=agent.name, agent=project, dag=dag, **of_task).output)
     return dag
 
 
-def _broken_dag(project: _Project, dag_id: str, arguments: Mapping[str, Any], error: BaseException | None) -> DAG:
-    given = {key: value for key, value in arguments.items() if key not in _OF_AGENTS}
+def _broken_dag(wanted: _Wanted, error: BaseException | None) -> DAG:
+    """The DAG that stands for a project that cannot be loaded.
+
+    Raises:
+        Exception: Also the arguments that all projects share are wrong: then it is the DAG file that is.
+    """
+    try:
+        return _registered(_one_task_dag(wanted, wanted.arguments, error))
+    except Exception:
+        return _registered(_one_task_dag(wanted, wanted.common, error))
+
+
+def _one_task_dag(wanted: _Wanted, arguments: Mapping[str, Any], error: BaseException | None) -> DAG:
+    name = wanted.project.name
+    given = {key: value for key, value in arguments.items() if key not in (*_OF_AGENTS, "auto_register")}
     given["tags"] = sorted({*(given.get("tags") or ()), BROKEN_TAG})
     if error is not None:
-        given["dag_display_name"] = f"{given.get('dag_display_name') or dag_id} (broken)"
-        given["description"] = f"ADK project {project.name!r} is broken: {_one_line(error)}"
-        given["doc_md"] = f"ADK project **{project.name}** is broken.\n\n```\n{_details(project, error)}\n```"
-    with DAG(dag_id, **given) as dag:
-        # A function, since Airflow copies tasks deep, and agents are not made for it.
-        fresh = _Project(project.loader, project.name)
-        BrokenProjectOperator(
-            task_id=BROKEN,
-            project=project.name,
-            make_dag=lambda: _make_dag(fresh, dag_id, arguments),
-            retries=0,
-        )
+        given["dag_display_name"] = f"{given.get('dag_display_name') or wanted.dag_id} (broken)"
+        given["description"] = f"ADK project {name!r} is broken: {_one_line(error)}"
+        given["doc_md"] = f"ADK project **{name}** is broken.\n\n```\n{_details(wanted.project, error)}\n```"
+    dag = DAG(wanted.dag_id, auto_register=False, **given)
+    # A function, since Airflow copies tasks deep, and agents are not made for it.
+    fresh = replace(wanted, project=Project(wanted.project.loader, name))
+    BrokenProjectOperator(task_id=BROKEN, project=name, make_dag=lambda: fresh.make_dag(), retries=0, dag=dag)
+    dag.validate()  # type: ignore[no-untyped-call]
     return dag
 
 
-def _details(project: _Project, error: BaseException) -> str:
+def _details(project: Project, error: BaseException) -> str:
     """The traceback in the project's own files; google-adk's and ours say nothing about what to mend."""
     shown = traceback.TracebackException.from_exception(error)
     chain: traceback.TracebackException | None = shown

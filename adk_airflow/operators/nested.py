@@ -80,7 +80,7 @@ class AdkOutputOperator(AdkGraphOperator):
         from adk_airflow.runtime.adk.runner import RunResult
 
         result = RunResult(state=task.inbox.values)
-        output = graph.workflow_output(self._workflow(task), task.received)
+        output = graph.workflow_output(self._workflow(task), task.received, ends_run=self._ends_run(task))
         if not self.spec.nested:
             result.firings = [Firing(self.spec.node, output)]
             return result
@@ -88,6 +88,15 @@ class AdkOutputOperator(AdkGraphOperator):
         own_branch = graph.branch_of_run(branch, sub_branch, self.spec.node, 0)
         result.firings = [graph.make_firing(task.source.workflow, self.spec.node, output, own_branch)]
         return result
+
+    def _ends_run(self, task: Task) -> bool:
+        """Whether no node comes after it, neither in the workflow around it nor in those around that."""
+        if not self.spec.nested:
+            return True
+        from adk_airflow.runtime.adk import graph
+
+        around = (*task.source.parents, task.source.workflow)
+        return all(map(graph.is_terminal, around, (*self.spec.scope, self.spec.node)))
 
     def _workflow(self, task: Task) -> Any:
         """The workflow whose output it is."""

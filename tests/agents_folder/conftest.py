@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import sys
@@ -71,3 +72,23 @@ def in_task() -> Callable[[str, str], Any]:
     from airflow.sdk.definitions._internal.dag_parsing_context import _airflow_parsing_context_manager
 
     return _airflow_parsing_context_manager
+
+
+@pytest.fixture
+def as_anyone() -> Callable[[Path], contextlib.AbstractContextManager[None]]:
+    """Reads files as a user who is not root: root reads everything."""
+
+    @contextlib.contextmanager
+    def run(path: Path) -> Iterator[None]:
+        if os.geteuid() != 0:
+            yield
+            return
+        for folder in (path, *path.parents[:-2]):
+            folder.chmod(folder.stat().st_mode | 0o055)
+        os.seteuid(65534)
+        try:
+            yield
+        finally:
+            os.seteuid(0)
+
+    return run

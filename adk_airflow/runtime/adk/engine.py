@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from google.adk.agents.context import Context
 from google.adk.workflow import BaseNode, Workflow
@@ -15,6 +16,9 @@ from adk_airflow.runtime.adk.hosted import HostedWorkflow, Part, hosted, part_of
 from adk_airflow.runtime.adk.max_iterations import IterationLimit
 from adk_airflow.runtime.adk.runner import Run, RunResult, drive
 from adk_airflow.runtime.wire.triggers import Arrival, Item, Trigger
+
+if TYPE_CHECKING:
+    from google.adk.events.event import Event
 
 
 async def run_part(
@@ -77,7 +81,18 @@ async def run_workflow(run: Run, *, max_iterations: Mapping[str, int] | None = N
     """
     result = RunResult(state=dict(run.state))
     workflow = hosted(run.workflow, given=run.state, result=result, **_limits(run.workflow, max_iterations or {}))
-    await drive(run, workflow, result)
+    published: dict[str, Any] = {}
+
+    def on_event(event: Event) -> None:
+        if event.output is not None:
+            published.update(dict.fromkeys(event.node_info.output_for or (), event.output))
+        if run.on_event is not None:
+            run.on_event(event)
+
+    await drive(replace(run, on_event=on_event), workflow, result)
+    if result.error is None:
+        # As ADK's event holds it; its engine keeps what the workflow's output_schema makes of it.
+        result.firings = [replace(firing, output=published.get(f"{firing.node}@1", firing.output)) for firing in result.firings]
     return result
 
 

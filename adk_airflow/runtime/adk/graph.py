@@ -136,6 +136,12 @@ def branch_segments(branch: str | None) -> tuple[str, ...]:
     return tuple(_BranchPath.from_string(branch).segments)
 
 
+def is_terminal(workflow: Workflow, name: str) -> bool:
+    """Whether no edge leads on from the node ``name``."""
+    assert workflow.graph is not None
+    return all(edge.from_node.name != name for edge in workflow.graph.edges)
+
+
 def start_successors(workflow: Workflow) -> tuple[str, ...]:
     """Whom START triggers, in ADK's order."""
     assert workflow.graph is not None
@@ -163,11 +169,18 @@ def validate_worker_output(node: BaseNode, outputs: list[Any]) -> Any:
     return node._validate_output_data(outputs)
 
 
-def workflow_output(workflow: Workflow, outputs: dict[str, Any]) -> Any:
+def workflow_output(workflow: Workflow, outputs: dict[str, Any], *, ends_run: bool) -> Any:
     """The workflow's output from the outputs of its terminal nodes (only those that have one).
+
+    Args:
+        workflow: The workflow.
+        outputs: By node name.
+        ends_run: No node comes after it: the output is what ADK's last event holds, as the node gave it, and is only checked. Else
+            it is what the next nodes find, as the ``output_schema`` makes it.
 
     Raises:
         WorkflowConfigurationError: More than one terminal node has an output, as in ADK.
+        ValidationError: The output does not fit the ``output_schema``.
     """
     from google.adk.workflow._errors import WorkflowConfigurationError
 
@@ -176,4 +189,6 @@ def workflow_output(workflow: Workflow, outputs: dict[str, Any]) -> Any:
             f"Workflow {workflow.name}: multiple terminal nodes produced output ({', '.join(sorted(outputs))})."
             " A workflow must have at most one terminal output."
         )
-    return workflow._validate_output_data(next(iter(outputs.values()))) if outputs else None
+    output = next(iter(outputs.values()), None)
+    validated = workflow._validate_output_data(output)
+    return output if ends_run else validated
