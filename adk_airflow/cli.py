@@ -1,4 +1,4 @@
-"""The command `adk-airflow`. A subcommand is an entry of `_SUBCOMMANDS`; it imports what it needs when run."""
+"""The command ``adk-airflow``. A subcommand is an entry of ``_SUBCOMMANDS``; it imports what it needs when run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one subcommand.
 
     Returns:
-        The exit code: 0 done, 1 failed, 2 wrong usage (raised by argparse as `SystemExit`), 130 interrupted.
+        The exit code: 0 done, 1 failed, 2 wrong usage (raised by argparse as ``SystemExit``), 130 interrupted.
     """
     parser = argparse.ArgumentParser(prog="adk-airflow", description="Run Google ADK workflows as Airflow DAGs.")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
