@@ -1,11 +1,12 @@
-"""The command `adk-airflow`. A subcommand is an entry of `_SUBCOMMANDS`; it imports what it needs when run."""
+"""The command ``adk-airflow``. A subcommand is an entry of ``_SUBCOMMANDS``; it imports what it needs when run."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one subcommand.
 
     Returns:
-        The exit code: 0 done, 1 failed, 2 wrong usage (raised by argparse as `SystemExit`), 130 interrupted.
+        The exit code: 0 done, 1 failed, 2 wrong usage (raised by argparse as ``SystemExit``), 130 interrupted.
     """
     parser = argparse.ArgumentParser(prog="adk-airflow", description="Run Google ADK workflows as Airflow DAGs.")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -40,7 +41,8 @@ def _add_demo(subparsers: Subparsers) -> None:
     parser.add_argument("--keep", action="store_true", help="leave Airflow running")
 
     def run(arguments: argparse.Namespace) -> int:
-        from adk_airflow.local.commands import demo
+        with _extra("local", "demo"):
+            from adk_airflow.local.commands import demo
 
         return demo(
             home=arguments.home,
@@ -60,7 +62,8 @@ def _add_up(subparsers: Subparsers) -> None:
     _add_dags(parser)
 
     def run(arguments: argparse.Namespace) -> int:
-        from adk_airflow.local.commands import up
+        with _extra("local", "up"):
+            from adk_airflow.local.commands import up
 
         return up(home=arguments.home, dags=arguments.dags)
 
@@ -72,7 +75,8 @@ def _add_down(subparsers: Subparsers) -> None:
     _add_home(parser)
 
     def run(arguments: argparse.Namespace) -> int:
-        from adk_airflow.local.commands import down
+        with _extra("local", "down"):
+            from adk_airflow.local.commands import down
 
         return down(home=arguments.home)
 
@@ -137,6 +141,21 @@ def _add_choices(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--mode", choices=["tasks", "embedded"], default="tasks", help="as in AdkDag (%(default)s)")
     nodes_help = """per-node arguments as in AdkDag, such as '{"fetch": {"batch_size": 5}}'"""
     parser.add_argument("--nodes", type=_nodes, default={}, metavar="JSON", help=nodes_help)
+
+
+@contextlib.contextmanager
+def _extra(name: str, command: str) -> Iterator[None]:
+    """What is imported here comes with an extra of this package; without it the command ends, saying so."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing == "adk_airflow":
+            raise
+        sys.exit(
+            f"adk-airflow: `adk-airflow {command}` needs the Python package {missing!r}, which is not installed here."
+            f' Install the extra that it comes with: pip install "adk-airflow[{name}]"'
+        )
 
 
 def _add_home(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""The commands `plan`, `draw` and `run`: they look at a workflow, and run it, without Airflow. Each returns an exit code."""
+"""The commands ``plan``, ``draw`` and ``run``: they show a workflow, and run it, without Airflow. Each returns an exit code."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def plan(workflow: str, *, mode: Mode, nodes: Nodes, as_json: bool) -> int:
     """Prints what a workflow becomes in Airflow.
 
     Args:
-        workflow: `package.module:attribute`; the current directory and `./dags` can be imported from.
-        mode: As for `AdkDag`.
-        nodes: Per-node arguments, as for `AdkDag`.
+        workflow: ``package.module:attribute``; the current directory and ``./dags`` can be imported from.
+        mode: As for ``AdkDag``.
+        nodes: Per-node arguments, as for ``AdkDag``.
         as_json: Print the whole plan as JSON.
     """
     from adk_airflow.translator.show import as_text
@@ -49,10 +49,10 @@ def draw(workflow: str, *, mode: Mode, nodes: Nodes, output: Path | None) -> int
     """Draws what a workflow becomes in Airflow.
 
     Args:
-        workflow: As for `plan`.
-        mode: As for `AdkDag`.
-        nodes: As for `AdkDag`.
-        output: A file whose name ends in `.mmd`; None prints the drawing.
+        workflow: As for ``plan``.
+        mode: As for ``AdkDag``.
+        nodes: As for ``AdkDag``.
+        output: A file whose name ends in ``.mmd``; None prints the drawing.
     """
     from adk_airflow.translator.show import as_mermaid
 
@@ -78,11 +78,11 @@ def run(workflow: str, *, input: str, state: Mapping[str, Any], as_json: bool) -
     """Runs a workflow in this process, in ADK's own Runner, and prints each node run as it ends, then the output.
 
     Args:
-        workflow: As for `plan`.
+        workflow: As for ``plan``.
         input: The user message.
         state: The initial session state.
-        as_json: Print one JSON object at the end instead: `workflow`, `status` (`ok`, `failed` or `paused`), `output`, `error`,
-            `state`, `node_runs`. What the nodes print goes to standard error then.
+        as_json: Print one JSON object at the end instead: ``workflow``, ``status`` (``ok``, ``failed`` or ``paused``),
+            ``output``, ``error``, ``state``, ``node_runs``. What the nodes print goes to standard error then.
 
     Returns:
         0 when the workflow came to its end, 1 when a node failed or asks a person.
@@ -152,7 +152,7 @@ def _load(workflow: str) -> Source:
 
 @contextlib.contextmanager
 def _importable() -> Iterator[None]:
-    """The current directory and `./dags` can be imported from, and what a user's module prints goes to standard error.
+    """The current directory and ``./dags`` can be imported from, and what a user's module prints goes to standard error.
 
     It must not get between a plan, a drawing or JSON and the program that reads it.
     """

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
-from importlib.metadata import entry_points
+import tomllib
 from pathlib import Path
 
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "adk_airflow"
 
-# Each imports only from itself and from those before it. Two modules of `adk` stand before it, for `source` and `services`.
+# Each imports only from itself and from those before it. `adk.cli` imports nothing of ours, so that services may call it.
 ROOMS = [
     "errors",
     "runtime.wire",
@@ -40,20 +41,18 @@ ROOMS = [
     "local",
     "cli",
 ]
-APART = {"get_provider_info", "plugin"}
+APART = {"get_provider_info"}
+PROJECT = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text())["project"]
+LOCAL = ("httpx", "psutil", "rich")  # what only `adk_airflow/local` imports
 
 
-def test_airflow_finds_the_provider_and_the_plugin() -> None:
+def test_airflow_finds_the_providers() -> None:
     from airflow.providers_manager import ProvidersManager
 
-    from adk_airflow.plugin import AdkAirflowPlugin
-
     providers = ProvidersManager().providers
-    plugins = {point.name: point.load() for point in entry_points(group="airflow.plugins")}
 
     assert providers["adk-airflow"].data["name"] == "Google ADK workflows"
     assert "adk-airflow-llama-index" in providers
-    assert plugins["adk_airflow"] is AdkAirflowPlugin
 
 
 def test_the_configuration_options_have_their_defaults() -> None:
@@ -99,17 +98,31 @@ def room_of(module: str) -> str:
     return max(found, key=len)
 
 
-def imports_of(path: Path) -> set[str]:
-    """The rooms that a module imports from, in functions too; type-checking imports as well."""
+def names_imported_by(path: Path) -> set[str]:
+    """What a module imports, in functions too; type-checking imports as well."""
     found = set()
     for statement in ast.walk(ast.parse(path.read_text())):
-        names = []
         if isinstance(statement, ast.ImportFrom) and statement.module:
-            names = [f"{statement.module}.{alias.name}" for alias in statement.names]
+            found |= {f"{statement.module}.{alias.name}" for alias in statement.names}
         elif isinstance(statement, ast.Import):
-            names = [alias.name for alias in statement.names]
-        found |= {room_of(name.partition(".")[2]) for name in names if name.startswith("adk_airflow.")}
+            found |= {alias.name for alias in statement.names}
     return found
+
+
+def imports_of(path: Path) -> set[str]:
+    """The rooms that a module imports from."""
+    return {room_of(name.partition(".")[2]) for name in names_imported_by(path) if name.startswith("adk_airflow.")}
+
+
+def local_imports_of_the_core(package: Path) -> list[str]:
+    """Each import of what the extra `local` brings, and of `local` itself by others than the command."""
+    return sorted(
+        f"{path.relative_to(package).as_posix()}: {name}"
+        for path in package.rglob("*.py")
+        if path.relative_to(package).parts[0] != "local"
+        for name in names_imported_by(path)
+        if name.partition(".")[0] in LOCAL or (name.startswith("adk_airflow.local") and path.name != "cli.py")
+    )
 
 
 MODULES = sorted(module for path in PACKAGE.rglob("*.py") if (module := module_of(path)) and module not in APART)
@@ -128,6 +141,43 @@ def test_the_local_airflow_knows_nothing_of_the_rest() -> None:
 
     assert modules
     assert {room for path in modules for room in imports_of(path)} <= {"local"}
+
+
+def test_the_core_needs_nothing_of_the_extra_local() -> None:
+    assert {re.split("[>=]", line)[0] for line in PROJECT["optional-dependencies"]["local"]} == set(LOCAL)
+    assert [line for line in PROJECT["dependencies"] if line.startswith(LOCAL)] == []
+    assert local_imports_of_the_core(PACKAGE) == []
+
+
+def test_an_import_of_the_extra_local_is_found(tmp_path: Path) -> None:
+    sources = {
+        "operators/base.py": "def f():\n    import rich.console\nfrom adk_airflow.local.run import watch_run",
+        "runtime/adk/runner.py": "from psutil import Process",
+        "local/run.py": "import httpx",
+        "cli.py": "from adk_airflow.local import commands",
+    }
+    for name, source in sources.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(source)
+
+    assert local_imports_of_the_core(tmp_path) == [
+        "operators/base.py: adk_airflow.local.run.watch_run",
+        "operators/base.py: rich.console",
+        "runtime/adk/runner.py: psutil.Process",
+    ]
+
+
+@pytest.mark.parametrize("command", ["demo", "up", "down"])
+@pytest.mark.parametrize("missing", LOCAL)
+def test_without_the_extra_a_command_says_what_to_install(command: str, missing: str, tmp_path: Path) -> None:
+    code = f"import sys; sys.modules[{missing!r}] = None; from adk_airflow.cli import main; main([{command!r}])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
+
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"adk-airflow: `adk-airflow {command}` needs the Python package {missing!r}, which is not installed here."
+        ' Install the extra that it comes with: pip install "adk-airflow[local]"\n'
+    )
 
 
 def test_the_retrieval_provider_imports_neither_airflow_nor_this_package() -> None:

@@ -1,8 +1,8 @@
 """A real Airflow of one's own: scheduler, API server, DAG processor and triggerer in one folder.
 
-`StandaloneAirflow` starts and ends it, `AirflowClient` speaks its public REST API, `watch_run` follows one
-DAG run. The commands `adk-airflow demo | up | down` and the tests that need a scheduler are built on these.
-It is for trying things out on one machine (SQLite, LocalExecutor); `docker-compose.yaml` is the same on
+``StandaloneAirflow`` starts and ends it, ``AirflowClient`` speaks its public REST API, ``watch_run`` follows one
+DAG run. The commands ``adk-airflow demo | up | down`` and the tests that need a scheduler are built on these.
+It is for trying things out on one machine (SQLite, LocalExecutor); ``docker-compose.yaml`` is the same on
 Postgres and Celery.
 """
 

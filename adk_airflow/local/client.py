@@ -1,4 +1,4 @@
-"""A small client for Airflow's public REST API (`/api/v2`), as far as the commands and the tests need it."""
+"""A small client for Airflow's public REST API (``/api/v2``), as far as the commands and the tests need it."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _HEALTH_PARTS = ("metadatabase", "scheduler", "dag_processor")
 class AirflowClient:
     """Requests to one Airflow; logs in by itself, and again when the token has run out.
 
-    Answers are Airflow's JSON objects, unchanged. Every method raises `AirflowApiError` when the request is
+    Answers are Airflow's JSON objects, unchanged. Every method raises ``AirflowApiError`` when the request is
     refused or not answered, naming the request and the answer.
 
     Args:
-        url: address of the API server, without a path.
-        login: gives user name and password when they are needed.
-        timeout: seconds for one request.
-        page_size: entries that are asked for at once; Airflow gives at most 100.
+        url: Address of the API server, without a path.
+        login: Gives user name and password when they are needed.
+        timeout: Seconds for one request.
+        page_size: Entries that are asked for at once; Airflow gives at most 100.
     """
 
     def __init__(
@@ -61,10 +61,10 @@ class AirflowClient:
     # -- health ------------------------------------------------------------------------------------------
 
     def unhealthy(self, *, since: float = 0.0) -> list[str]:
-        """What is not healthy yet, e.g. `["scheduler"]`; empty when all is well.
+        """What is not healthy yet, e.g. ``["scheduler"]``; empty when all is well.
 
         Args:
-            since: seconds since the epoch; an older heartbeat does not count. After a crash Airflow calls a
+            since: Seconds since the epoch; an older heartbeat does not count. After a crash Airflow calls a
                 component healthy for 30 s more.
         """
         try:
@@ -93,7 +93,7 @@ class AirflowClient:
             raise
 
     def import_errors(self) -> list[Json]:
-        """The files that could not be imported: `filename`, `stack_trace`, `timestamp`."""
+        """The files that could not be imported: ``filename``, ``stack_trace``, ``timestamp``."""
         return list(self._pages("/importErrors", "import_errors"))
 
     def wait_for_dag(
@@ -107,12 +107,12 @@ class AirflowClient:
         """The DAG, once its file was parsed.
 
         Args:
-            since: seconds since the epoch; a DAG that was parsed before (by an earlier start) does not count.
-            timeout: seconds to wait.
-            check: called between the requests; may raise to end the waiting.
+            since: Seconds since the epoch; a DAG that was parsed before (by an earlier start) does not count.
+            timeout: Seconds to wait.
+            check: Called between the requests; may raise to end the waiting.
 
         Raises:
-            DagImportError: its file cannot be imported (with the traceback), or no file defines the DAG.
+            DagImportError: Its file cannot be imported (with the traceback), or no file defines the DAG.
         """
         deadline = time.monotonic() + timeout
         while True:
@@ -136,7 +136,7 @@ class AirflowClient:
         return [str(dag["dag_id"]) for dag in self._pages("/dags", "dags")]
 
     def tasks(self, dag_id: str) -> list[Json]:
-        """The DAG's tasks: `task_id`, `downstream_task_ids`, `is_mapped`, ..."""
+        """The DAG's tasks: ``task_id``, ``downstream_task_ids``, ``is_mapped``, ..."""
         return list(self.get(f"/dags/{dag_id}/tasks")["tasks"])
 
     def unpause(self, dag_id: str) -> Json:
@@ -157,7 +157,7 @@ class AirflowClient:
         run_id: str | None = None,
         logical_date: datetime | None = None,
     ) -> Json:
-        """Starts a run; `conf` overrides the DAG's params. The answer has its `dag_run_id`."""
+        """Starts a run; ``conf`` overrides the DAG's params. The answer has its ``dag_run_id``."""
         body: Json = {
             "conf": dict(conf or {}),
             "logical_date": logical_date.isoformat() if logical_date else None,
@@ -169,11 +169,11 @@ class AirflowClient:
     def create_backfill(
         self, dag_id: str, from_date: datetime, to_date: datetime, *, conf: Mapping[str, Any] | None = None
     ) -> Json:
-        """Runs the DAG for each interval between the two dates; the answer has the backfill's `id`.
+        """Runs the DAG for each interval between the two dates; the answer has the backfill's ``id``.
 
         The DAG is paused while Airflow writes the runs. On SQLite Airflow may answer 503 because something else
         writes, and then deletes the runs that it had made; a scheduler that had started one of them would end with
-        `StaleDataError`. After a 503 the request is made again, for 30 seconds.
+        ``StaleDataError``. After a 503 the request is made again, for 30 seconds.
         """
         body = {
             "dag_id": dag_id,
@@ -194,11 +194,11 @@ class AirflowClient:
         return list(self._pages(f"/dags/{dag_id}/dagRuns", "dag_runs", order_by="run_after"))
 
     def run(self, dag_id: str, run_id: str) -> Json:
-        """One run: `state`, `start_date`, `end_date`, `conf`, ..."""
+        """One run: ``state``, ``start_date``, ``end_date``, ``conf``, ..."""
         return self.get(f"/dags/{dag_id}/dagRuns/{run_id}")
 
     def task_instances(self, dag_id: str, run_id: str) -> list[Json]:
-        """All task instances of a run; a mapped one has its `map_index`, others -1."""
+        """All task instances of a run; a mapped one has its ``map_index``, others -1."""
         return list(self._pages(f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances", "task_instances"))
 
     def xcom(self, dag_id: str, run_id: str, task_id: str, key: str = "return_value", *, map_index: int = -1) -> Any:
@@ -227,11 +227,11 @@ class AirflowClient:
     # -- requests ----------------------------------------------------------------------------------------
 
     def get(self, path: str, **params: Any) -> Json:
-        """A GET below `/api/v2`."""
+        """A GET below ``/api/v2``."""
         return self.request("GET", path, params=params)
 
     def request(self, method: str, path: str, **options: Any) -> Json:
-        """A request below `/api/v2`; `options` as for `httpx.Client.request`."""
+        """A request below ``/api/v2``; ``options`` as for ``httpx.Client.request``."""
         response = self._send(method, path, **options)
         if response.status_code == 401:
             self._http.headers.pop("Authorization", None)

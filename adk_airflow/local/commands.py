@@ -1,4 +1,4 @@
-"""The commands `demo`, `up` and `down`: what they do and say; each returns an exit code."""
+"""The commands ``demo``, ``up`` and ``down``: what they do and say; each returns an exit code."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def demo(
     timeout: float,
     keep: bool = False,
 ) -> int:
-    """Starts Airflow (or uses the one that `up` left), runs one DAG, shows its report, ends what it started.
+    """Starts Airflow (or uses the one that ``up`` left), runs one DAG, shows its report, ends what it started.
 
     Args:
-        timeout: seconds for the DAG run.
-        keep: leave Airflow running.
+        timeout: Seconds for the DAG run.
+        keep: Leave Airflow running.
 
     Returns:
         0 when the run succeeded, otherwise 1.
@@ -90,7 +90,7 @@ def up(*, home: Path, dags: Path) -> int:
 
 
 def down(*, home: Path) -> int:
-    """Ends the Airflow that runs in `home`, also one that is half dead; harmless when there is none."""
+    """Ends the Airflow that runs in ``home``, also one that is half dead; harmless when there is none."""
     console = make_console()
     home = home.expanduser().resolve()
     state = read_state(home)
@@ -150,7 +150,7 @@ def _killed(killed: list[str]) -> str:
 
 
 def _down_command(home: Path) -> str:
-    """What to type to end the Airflow that runs in `home`."""
+    """What to type to end the Airflow that runs in ``home``."""
     here = home == Path(".demo").resolve()
     return "make down" if here and Path("Makefile").exists() else f"adk-airflow down --home {home}"
 
@@ -206,7 +206,7 @@ def _run_dag(
 
 
 def _artifact_folders(home: Path, run_id: str) -> list[Path]:
-    """Where the run's ADK artifacts lie, when they are in `home`."""
+    """Where the run's ADK artifacts lie, when they are in ``home``."""
     return [path for path in (home / "adk_artifacts").glob("*/*/session-*") if unquote(path.name) == f"session-{run_id}"]
 
 

@@ -12,7 +12,7 @@ class AirflowStartError(StandaloneError):
 
 
 class AirflowApiError(StandaloneError):
-    """A REST request was refused or not answered; `status` is the HTTP status, None without an answer."""
+    """A REST request was refused or not answered; ``status`` is the HTTP status, None without an answer."""
 
     def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(message)

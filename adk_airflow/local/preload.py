@@ -35,7 +35,7 @@ if sys.argv[1:2] == ["scheduler"]:
 
 
 def write_local_settings(home: Path) -> None:
-    """Puts the imports where every Airflow process looks first, `config/airflow_local_settings.py` below `home`.
+    """Puts the imports where every Airflow process looks first, ``config/airflow_local_settings.py`` below ``home``.
 
     A file that somebody else wrote there stays as it is.
     """

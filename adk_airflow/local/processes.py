@@ -31,11 +31,11 @@ class ProcessRef:
     """A process that can be found again later.
 
     Attributes:
-        name: what it is to a person, e.g. `scheduler`.
-        pid: its process id, and the id of its session if `start` started it.
-        started: its start time in seconds since the epoch.
-        log: the file its output goes to, "" without one.
-        command: what its command line must contain.
+        name: What it is to a person, e.g. ``scheduler``.
+        pid: Its process id, and the id of its session if ``start`` started it.
+        started: Its start time in seconds since the epoch.
+        log: The file its output goes to, "" without one.
+        command: What its command line must contain.
     """
 
     name: str
@@ -70,7 +70,7 @@ class ProcessRef:
 
 
 def start(name: str, command: Sequence[str], *, env: Mapping[str, str], log: Path, cwd: Path) -> ProcessRef:
-    """Starts `airflow <command>` in its own session; its output goes to the file `log`, emptied first."""
+    """Starts ``airflow <command>`` in its own session; its output goes to the file ``log``, emptied first."""
     with log.open("wb") as output:
         child = subprocess.Popen(
             [sys.executable, "-m", "airflow", *command],
@@ -92,7 +92,7 @@ def end(refs: Iterable[ProcessRef], *, grace: float) -> list[str]:
 
     The components get a TERM. What keeps them some seconds later, usually a running task, gets one too, and is
     killed when that does not help, so that its component can still report it and end by itself. Whatever is
-    left after `grace` seconds is killed.
+    left after ``grace`` seconds is killed.
 
     Returns:
         The command lines of what had to be killed.
@@ -120,7 +120,7 @@ def end(refs: Iterable[ProcessRef], *, grace: float) -> list[str]:
 
 
 def tail(log: Path, lines: int = 25) -> str:
-    """The last `lines` lines of a log file; a sentence when there is none."""
+    """The last ``lines`` lines of a log file; a sentence when there is none."""
     try:
         with log.open("rb") as file:
             file.seek(0, os.SEEK_END)

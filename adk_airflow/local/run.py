@@ -22,7 +22,7 @@ class TaskView:
     """One task of a run with all its instances.
 
     Attributes:
-        task_id: with its task groups, e.g. `retrieve.run`.
+        task_id: With its task groups, e.g. ``retrieve.run``.
         instances: Airflow's task instances; several for a mapped task, none before it was expanded.
     """
 
@@ -31,7 +31,7 @@ class TaskView:
 
     @property
     def states(self) -> Counter[str]:
-        """How many instances are in which state (`none` before it was scheduled)."""
+        """How many instances are in which state (``none`` before it was scheduled)."""
         return Counter(str(instance["state"] or "none") for instance in self.instances)
 
     @property
@@ -51,7 +51,7 @@ class TaskView:
 
     @property
     def text(self) -> str:
-        """Its state for people: `success`, `skipped`, `success 27/27`, `failed 1/27, success 26/27`."""
+        """Its state for people: ``success``, ``skipped``, ``success 27/27``, ``failed 1/27, success 26/27``."""
         counts = self.states
         if not counts:
             return "none"
@@ -75,7 +75,7 @@ class RunView:
 
     Attributes:
         run: Airflow's DAG run.
-        tasks: all tasks of the DAG, in the order of the graph.
+        tasks: All tasks of the DAG, in the order of the graph.
     """
 
     run: Json
@@ -83,7 +83,7 @@ class RunView:
 
     @property
     def state(self) -> str:
-        """`queued`, `running`, `success` or `failed`."""
+        """``queued``, ``running``, ``success`` or ``failed``."""
         return str(self.run["state"])
 
     @property
@@ -107,7 +107,7 @@ class RunView:
 
 
 def look(client: AirflowClient, dag_id: str, run_id: str, order: list[str]) -> RunView:
-    """The run as it is now; `order` are the ids of the DAG's tasks as `graph_order` gives them."""
+    """The run as it is now; ``order`` are the ids of the DAG's tasks as ``graph_order`` gives them."""
     # The run first: when it says that it is finished, the instances that are read after it are final.
     run = client.run(dag_id, run_id)
     instances: dict[str, list[Json]] = {task_id: [] for task_id in order}
@@ -148,16 +148,16 @@ def watch_run(
     """Looks at a run again and again until it is finished.
 
     Args:
-        timeout: seconds until giving up.
-        on_look: called with each look, the last one included.
-        check: called before each look; may raise to end the watching, e.g. `StandaloneAirflow.check`.
-        interval: seconds between two looks.
+        timeout: Seconds until giving up.
+        on_look: Called with each look, the last one included.
+        check: Called before each look; may raise to end the watching, e.g. ``StandaloneAirflow.check``.
+        interval: Seconds between two looks.
 
     Returns:
         The finished run, successful or failed.
 
     Raises:
-        RunTimeoutError: it was not finished in time; the message names the tasks that were not.
+        RunTimeoutError: It was not finished in time; the message names the tasks that were not.
     """
     order = graph_order(client.tasks(dag_id))
     deadline = time.monotonic() + timeout

@@ -1,4 +1,4 @@
-"""`StandaloneAirflow`: one real Airflow in a folder of its own, started, watched and ended."""
+"""``StandaloneAirflow``: one real Airflow in a folder of its own, started, watched and ended."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ _LATE_COMPONENTS: dict[str, list[str]] = {"triggerer": ["triggerer", "--skip-ser
 class StandaloneAirflow:
     """Airflow's scheduler, API server, DAG processor and triggerer on SQLite, in one folder, on free ports.
 
-    Use it as a context manager, or call `start` and `stop`. `attach` finds one that another process started.
+    Use it as a context manager, or call ``start`` and ``stop``. ``attach`` finds one that another process started.
 
     Args:
-        home: folder for everything Airflow writes; made when missing, readable by its owner only. It may be
+        home: Folder for everything Airflow writes; made when missing, readable by its owner only. It may be
             used again: runs, DAGs and the login are kept.
-        dags: the folder with DAG files.
-        settings: further environment variables for Airflow, e.g. `{"AIRFLOW__CORE__PARALLELISM": "2"}`.
+        dags: The folder with DAG files.
+        settings: Further environment variables for Airflow, e.g. ``{"AIRFLOW__CORE__PARALLELISM": "2"}``.
     """
 
     COMPONENTS: ClassVar[tuple[str, ...]] = (*_COMPONENTS, *_LATE_COMPONENTS)
@@ -68,7 +68,7 @@ class StandaloneAirflow:
 
     @classmethod
     def attach(cls, home: str | Path) -> StandaloneAirflow | None:
-        """The Airflow that runs in `home` with all its components, else None."""
+        """The Airflow that runs in ``home`` with all its components, else None."""
         path = Path(home).expanduser().resolve()
         state = read_state(path)
         if state is None or not state.components or not all(ref.find() for ref in state.components):
@@ -79,7 +79,7 @@ class StandaloneAirflow:
 
     @property
     def owner(self) -> ProcessRef | None:
-        """The living command that will end this Airflow when it ends itself; None after `up`."""
+        """The living command that will end this Airflow when it ends itself; None after ``up``."""
         owner = self._state.owner if self._state else None
         return owner if owner and owner.find() else None
 
@@ -92,7 +92,7 @@ class StandaloneAirflow:
 
     @property
     def url(self) -> str:
-        """Address of the UI, `http://127.0.0.1:PORT`."""
+        """Address of the UI, ``http://127.0.0.1:PORT``."""
         if self._state is None:
             raise AirflowStartError(f"Airflow in {self.home} is not started.")
         return self._state.url
@@ -116,7 +116,7 @@ class StandaloneAirflow:
         """User name and password for the UI and the REST API (Airflow's SimpleAuthManager made the password).
 
         Raises:
-            AirflowStartError: there is no password yet.
+            AirflowStartError: There is no password yet.
         """
         path = self.home / "simple_auth_manager_passwords.json.generated"
         try:
@@ -138,7 +138,7 @@ class StandaloneAirflow:
         """Returns if every component is alive.
 
         Raises:
-            AirflowStartError: one ended by itself; with the last lines of its log.
+            AirflowStartError: One ended by itself; with the last lines of its log.
         """
         for ref in self.components:
             if ref.find() is None:
@@ -153,13 +153,13 @@ class StandaloneAirflow:
         """Starts Airflow and returns when it is healthy.
 
         Args:
-            timeout: seconds that the components may take until they are healthy.
-            detach: leave it running when this process ends (`up`); otherwise a later command takes it for
+            timeout: Seconds that the components may take until they are healthy.
+            detach: Leave it running when this process ends (``up``); otherwise a later command takes it for
                 abandoned once this process is gone.
-            on_step: called with the name of each finished step and its seconds.
+            on_step: Called with the name of each finished step and its seconds.
 
         Raises:
-            AirflowStartError: the DAGs folder is missing, Airflow already runs in this home, the database
+            AirflowStartError: The DAGs folder is missing, Airflow already runs in this home, the database
                 could not be prepared, a component crashed, or it was not healthy in time. Everything that
                 was started is ended first.
         """
@@ -203,10 +203,10 @@ class StandaloneAirflow:
             step("components", time.monotonic() - began)
 
     def stop(self, *, grace: float = 15.0) -> list[str]:
-        """Ends every process that `start` started and what those started; a second call does nothing.
+        """Ends every process that ``start`` started and what those started; a second call does nothing.
 
         Args:
-            grace: seconds for the components to end by themselves before they are killed.
+            grace: Seconds for the components to end by themselves before they are killed.
 
         Returns:
             The command lines of the processes that had to be killed, empty after a clean stop.
@@ -217,7 +217,7 @@ class StandaloneAirflow:
             return self._stop(grace)
 
     def keep(self) -> None:
-        """Leaves it running when this process ends, as if it had been started with `detach`."""
+        """Leaves it running when this process ends, as if it had been started with ``detach``."""
         if self._state is not None:
             self._state = dataclasses.replace(self._state, owner=None)
             write_state(self.home, self._state)
@@ -245,7 +245,7 @@ class StandaloneAirflow:
         """Ends what an earlier start left half-alive and says whether there was any.
 
         Raises:
-            AirflowStartError: a whole Airflow runs here.
+            AirflowStartError: A whole Airflow runs here.
         """
         running = StandaloneAirflow.attach(self.home)
         if running is not None and not running.abandoned:

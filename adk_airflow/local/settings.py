@@ -1,4 +1,4 @@
-"""The environment that makes the `airflow` command use one folder, free ports and quick settings."""
+"""The environment that makes the ``airflow`` command use one folder, free ports and quick settings."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ HOST = "127.0.0.1"
 
 
 def free_port(host: str = HOST) -> int:
-    """A TCP port on `host` that nobody listens on.
+    """A TCP port on ``host`` that nobody listens on.
 
     Raises:
-        OSError: no free port was found in 200 tries.
+        OSError: No free port was found in 200 tries.
     """
     for port in random.sample(_PORTS, 200):
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
@@ -46,17 +46,17 @@ def airflow_environment(
     parent: Mapping[str, str],
     overrides: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """Environment variables for every Airflow process that works in `home`.
+    """Environment variables for every Airflow process that works in ``home``.
 
     Args:
-        home: becomes `AIRFLOW_HOME`: configuration, database, logs, passwords.
-        dags: the folder with DAG files.
-        api_port: where the API server listens (UI, REST API, and the API that tasks report to).
-        log_port: a port nobody listens on. Tasks log into `home`, where the API server finds the files; the
+        home: Becomes ``AIRFLOW_HOME``: configuration, database, logs, passwords.
+        dags: The folder with DAG files.
+        api_port: Where the API server listens (UI, REST API, and the API that tasks report to).
+        log_port: A port nobody listens on. Tasks log into ``home``, where the API server finds the files; the
             port only keeps it from asking the log server of another Airflow on this machine.
-        parent: the environment to start from. Its `AIRFLOW_CONN_*` and `AIRFLOW_VAR_*` are kept; everything
+        parent: The environment to start from. Its ``AIRFLOW_CONN_*`` and ``AIRFLOW_VAR_*`` are kept; everything
             else of Airflow is dropped, so that a database set in the shell is never touched.
-        overrides: further variables, e.g. `{"AIRFLOW__CORE__PARALLELISM": "2"}`; they win.
+        overrides: Further variables, e.g. ``{"AIRFLOW__CORE__PARALLELISM": "2"}``; they win.
     """
     kept = {
         name: value

@@ -71,7 +71,7 @@ class RunProgress:
 
 @contextmanager
 def run_progress(console: Console) -> Iterator[RunProgress]:
-    """A `RunProgress` whose bar stands below everything that is printed meanwhile."""
+    """A ``RunProgress`` whose bar stands below everything that is printed meanwhile."""
     with Progress(
         TextColumn("  "),
         BarColumn(bar_width=40),
@@ -95,7 +95,7 @@ def task_line(task: TaskView) -> str:
 
 
 def show_report(console: Console, output: Any) -> None:
-    """Prints what a workflow gave: a dict with `table`, `summary` and `artifacts`, or else as JSON."""
+    """Prints what a workflow gave: a dict with ``table``, ``summary`` and ``artifacts``, or else as JSON."""
     if not isinstance(output, dict) or not isinstance(output.get("table"), list):
         if output is not None:
             text = json.dumps(output, ensure_ascii=False, indent=1, default=str)

@@ -1,4 +1,4 @@
-"""`standalone.json` in the home folder: what runs there, so that another command finds or ends it."""
+"""``standalone.json`` in the home folder: what runs there, so that another command finds or ends it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class StandaloneState:
     """What one start left to know.
 
     Attributes:
-        url: address of the UI and the API, without a path.
-        dags: the DAGs folder.
-        started_at: when, in seconds since the epoch.
-        components: the processes, in the order of their start.
-        owner: the command that ends them when it ends; None after `up`.
+        url: Address of the UI and the API, without a path.
+        dags: The DAGs folder.
+        started_at: When, in seconds since the epoch.
+        components: The processes, in the order of their start.
+        owner: The command that ends them when it ends; None after ``up``.
     """
 
     url: str
@@ -72,7 +72,7 @@ def exclusive(home: Path) -> Iterator[None]:
     The operating system lets go of the lock when the holder dies, however it dies.
 
     Raises:
-        AirflowStartError: another command holds it.
+        AirflowStartError: Another command holds it.
     """
     with (home / _LOCK_FILE).open("a") as file:
         try:

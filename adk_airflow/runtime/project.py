@@ -110,7 +110,7 @@ class Project:
     def _specs(self) -> Iterator[ModuleSpec]:
         """What Python would import under the project's name from elsewhere than the folder of projects.
 
-        Nor from a folder around it, such as that of the DAG files, which Airflow imports under other names; except where it would
+        Nor from a folder around it, such as that of DAG files, which Airflow imports under other names; except where it would
         be imported in the project's place.
         """
         if "." in self.name:

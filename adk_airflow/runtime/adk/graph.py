@@ -175,7 +175,7 @@ def workflow_output(workflow: Workflow, outputs: dict[str, Any], *, ends_run: bo
     Args:
         workflow: The workflow.
         outputs: By node name.
-        ends_run: No node comes after it: the output is what ADK's last event holds, as the node gave it, and is only checked. Else
+        ends_run: No node comes after it: the output is what ADK's last event holds, as the node gave it, only checked. Else
             it is what the next nodes find, as the ``output_schema`` makes it.
 
     Raises:
