@@ -36,6 +36,20 @@ class Edge:
         """What the UI writes on the edge: its routes, or nothing."""
         return "default" if self.default else ", ".join(str(route) for route in self.routes)
 
+    @property
+    def plain(self) -> bool:
+        """Whether it always fires."""
+        return not (self.routes or self.default)
+
+    def fires_with(self, other: Edge) -> bool:
+        """Whether one route fires it and another edge of the same node.
+
+        A node may emit several routes in a list, which nobody knows before it runs: that is left out.
+        """
+        if self.plain or other.plain:
+            return True
+        return (self.default and other.default) or not set(self.routes).isdisjoint(other.routes)
+
 
 @dataclass(frozen=True)
 class Node:
@@ -48,12 +62,11 @@ class Node:
         join: It waits for all its predecessors.
         inner_kind: For a parallel worker: the kind of the node that runs for each item.
         max_parallel_workers: For a parallel worker: how many items run at once at most, None for no limit.
-        list_wide: For a parallel worker: its own retry or timeout covers the whole list, not an item. (A node that is made with
-            ``parallel_worker=True`` carries them itself *and* on the copy that runs per item.)
+        policy_covers_list: For a parallel worker: its own retry or timeout covers the whole list, not an item. (A node that is
+            made with ``parallel_worker=True`` carries them itself *and* on the copy that runs per item.)
         reads_history: An agent that reads what earlier nodes said: one that is no LlmAgent, or is in chat mode.
         inner: For a nested workflow: its graph.
-        asks_people: The node declares that it asks for confirmation or credentials.
-        may_ask_people: An agent in task mode: its model may answer with a question.
+        questions: What it declares that may ask a person, a phrase each.
     """
 
     name: str
@@ -62,11 +75,10 @@ class Node:
     join: bool = False
     inner_kind: str = ""
     max_parallel_workers: int | None = None
-    list_wide: bool = False
+    policy_covers_list: bool = False
     reads_history: bool = False
     inner: Graph | None = None
-    asks_people: bool = False
-    may_ask_people: bool = False
+    questions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -76,7 +88,7 @@ class Graph:
     Attributes:
         max_concurrency: How many nodes run at once at most, None for no limit.
         checks_output: It has an ``output_schema``.
-        own_run: Why it cannot be taken apart, or nothing.
+        one_task_reason: Why it can only run as a whole, in one task; empty where its nodes can be tasks.
         plugins: The names of its App's plugins.
     """
 
@@ -86,8 +98,11 @@ class Graph:
     edges: tuple[Edge, ...]
     max_concurrency: int | None = None
     checks_output: bool = False
-    own_run: str = ""
+    one_task_reason: str = ""
     plugins: tuple[str, ...] = ()
+
+    def __getitem__(self, name: str) -> Node:
+        return next(node for node in self.nodes if node.name == name)
 
     def terminals(self) -> list[str]:
         """The nodes without outgoing edges, in ADK's order."""
@@ -117,7 +132,7 @@ def _read_workflow(workflow: Workflow, plugins: tuple[str, ...] = ()) -> Graph:
         edges=tuple(_read_edge(edge) for edge in workflow.graph.edges),
         max_concurrency=workflow.max_concurrency if (workflow.max_concurrency or 0) > 0 else None,
         checks_output=workflow.output_schema is not None,
-        own_run=_own_run(workflow),
+        one_task_reason=_one_task_reason(workflow),
         plugins=plugins,
     )
 
@@ -136,7 +151,7 @@ def _refuse_model_side_tools(workflow: Workflow) -> None:
         refuse_model_side(getattr(body_of(node), "tool", None), f"workflow {workflow.name!r}, node {node.name!r}")
 
 
-def _own_run(workflow: Workflow) -> str:
+def _one_task_reason(workflow: Workflow) -> str:
     """Why the workflow cannot be taken apart, or nothing."""
     from adk_airflow.runtime.adk.graph import has_own_run
 
@@ -161,6 +176,7 @@ def _read_node(node: BaseNode) -> Node:
     from google.adk.workflow import Workflow
 
     from adk_airflow.runtime.adk.graph import body_of, parallel_worker_of, waits_for_all
+    from adk_airflow.runtime.adk.may_ask import questions_of
     from adk_airflow.translator.kinds import match
 
     worker, inner = parallel_worker_of(node), body_of(node)
@@ -171,11 +187,10 @@ def _read_node(node: BaseNode) -> Node:
         join=waits_for_all(node),
         inner_kind="" if worker is None else match(inner),
         max_parallel_workers=None if worker is None else worker.max_parallel_workers,
-        list_wide=worker is not None and (node.retry_config is not None or node.timeout is not None),
+        policy_covers_list=worker is not None and (node.retry_config is not None or node.timeout is not None),
         reads_history=match(inner) == "agent" and getattr(inner, "mode", None) not in ("single_turn", "task"),
         inner=_read_workflow(node) if isinstance(node, Workflow) and node.graph is not None else None,
-        asks_people=bool(getattr(inner, "require_confirmation", None) or getattr(inner, "auth_config", None)),
-        may_ask_people=getattr(inner, "mode", None) == "task",
+        questions=tuple(questions_of(node)),
     )
 
 

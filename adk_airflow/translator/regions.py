@@ -1,4 +1,7 @@
-"""Divides a Graph into parts: what runs in one task. A part is one node, a loop, or neighbours that the user embeds."""
+"""Divides a Graph into regions: the nodes that run together in one task.
+
+The smallest is a single node; others are a loop, or neighbours that the user embeds.
+"""
 
 from __future__ import annotations
 
@@ -9,45 +12,45 @@ from adk_airflow.translator.graph import START, Graph
 
 
 def find_regions(graph: Graph, *, embedded: Collection[str] = ()) -> list[tuple[str, ...]]:
-    """The parts in topological order, each with its nodes in ADK's order.
+    """The regions in topological order, each with its nodes in ADK's order.
 
     Args:
         graph: The workflow's graph.
-        embedded: Nodes that the user embeds: neighbours among them share a part, and with them whatever lies on a way from
+        embedded: Nodes that the user embeds: neighbours among them share a region, and with them whatever lies on a way from
             one of them to another, since the tasks of a DAG cannot depend on each other in a circle.
     """
     names = [node.name for node in graph.nodes]
     edges = [(edge.source, edge.target) for edge in graph.edges if edge.source != START]
-    part_of = {name: name for name in names}
+    region_of = {name: name for name in names}
     for source, target in edges:
         if source in embedded and target in embedded:
-            _unite(part_of, source, target)
-    between = [(part_of[source], part_of[target]) for source, target in edges]
-    for group in _circles(set(part_of.values()), between):
+            _unite(region_of, source, target)
+    between = [(region_of[source], region_of[target]) for source, target in edges]
+    for group in _circles(set(region_of.values()), between):
         first = group[0]
         for other in group[1:]:
-            _unite(part_of, first, other)
+            _unite(region_of, first, other)
     members: dict[str, list[str]] = {}
     for name in names:
-        members.setdefault(part_of[name], []).append(name)
-    before: dict[str, dict[str, None]] = {part: {} for part in members}
+        members.setdefault(region_of[name], []).append(name)
+    before: dict[str, dict[str, None]] = {region: {} for region in members}
     for source, target in edges:
-        if part_of[source] != part_of[target]:
-            before[part_of[target]][part_of[source]] = None
-    return [tuple(members[part]) for part in TopologicalSorter(before).static_order()]
+        if region_of[source] != region_of[target]:
+            before[region_of[target]][region_of[source]] = None
+    return [tuple(members[region]) for region in TopologicalSorter(before).static_order()]
 
 
-def is_loop(graph: Graph, part: Collection[str]) -> bool:
-    """Whether edges inside the part lead in a circle."""
-    inside = [(edge.source, edge.target) for edge in graph.edges if edge.source in part and edge.target in part]
-    return any(source == target for source, target in inside) or bool(_circles(set(part), inside))
+def is_loop(graph: Graph, region: Collection[str]) -> bool:
+    """Whether edges inside the region lead in a circle."""
+    inside = [(edge.source, edge.target) for edge in graph.edges if edge.source in region and edge.target in region]
+    return any(source == target for source, target in inside) or bool(_circles(set(region), inside))
 
 
-def _unite(part_of: dict[str, str], one: str, other: str) -> None:
-    keep, gone = part_of[one], part_of[other]
-    for name, part in part_of.items():
-        if part == gone:
-            part_of[name] = keep
+def _unite(region_of: dict[str, str], one: str, other: str) -> None:
+    keep, gone = region_of[one], region_of[other]
+    for name, region in region_of.items():
+        if region == gone:
+            region_of[name] = keep
 
 
 def _circles(nodes: Collection[str], edges: Iterable[tuple[str, str]]) -> list[list[str]]:

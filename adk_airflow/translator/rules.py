@@ -13,7 +13,7 @@ from adk_airflow.translator.kinds.base import free_name
 from adk_airflow.translator.kinds.workflow import NestedWorkflow, Result
 from adk_airflow.translator.plan import Mode, Plan, path_of
 from adk_airflow.translator.regions import find_regions
-from adk_airflow.translator.warn import warnings_for
+from adk_airflow.translator.warn import human_input_warnings, warnings_for
 
 
 def make_plan(graph: Graph, *, mode: Mode, nodes: Mapping[str, Mapping[str, Any]], llm_conn_id: str | None = None) -> Plan:
@@ -32,9 +32,9 @@ def make_plan(graph: Graph, *, mode: Mode, nodes: Mapping[str, Mapping[str, Any]
     overrides.check(graph, nodes)
     if mode == "embedded":
         return _embedded(graph, nodes, llm_conn_id)
-    if graph.own_run:
+    if graph.one_task_reason:
         raise UnsupportedWorkflowError(
-            f"workflow {graph.workflow!r} {graph.own_run}, so it can only run as a whole. Use mode='embedded'."
+            f"workflow {graph.workflow!r} {graph.one_task_reason}, so it can only run as a whole. Use mode='embedded'."
         )
     making = _Making(graph.workflow, nodes)
     making.add_workflow(graph, (), {"llm_conn_id": llm_conn_id} if llm_conn_id else {})
@@ -49,7 +49,7 @@ def make_plan(graph: Graph, *, mode: Mode, nodes: Mapping[str, Mapping[str, Any]
         predecessors=making.predecessors,
         result=result,
         max_active_tasks=graph.max_concurrency,
-        warnings=tuple(making.warnings),
+        warnings=(*making.warnings, *human_input_warnings(graph)),
     )
 
 
@@ -62,7 +62,17 @@ def _embedded(graph: Graph, nodes: Mapping[str, Mapping[str, Any]], llm_conn_id:
         )
     arguments = {**overrides.connections(nodes, (), llm_conn_id), **overrides.limits(nodes, (), "")}
     name, task = graph.workflow, NestedWorkflow().whole(graph, arguments)
-    return Plan(name, graph.description, "embedded", (task,), {name: name}, {name: name}, {name: ()}, result=name)
+    return Plan(
+        workflow=name,
+        description=graph.description,
+        mode="embedded",
+        tasks=(task,),
+        output_tasks={name: name},
+        first_tasks={name: name},
+        predecessors={name: ()},
+        result=name,
+        warnings=tuple(human_input_warnings(graph)),
+    )
 
 
 class _Making(kinds.Making):

@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 
+from adk_airflow.translator.concurrency import Concurrency
 from adk_airflow.translator.graph import START, Graph
 
 
-def warnings_for(graph: Graph, parts: Sequence[tuple[str, ...]], *, nested: bool = False) -> list[str]:
-    """One line per difference that this graph, divided into these parts, can meet: ``name: explanation``."""
-    part_of = {name: number for number, part in enumerate(parts) for name in part}
+def warnings_for(graph: Graph, regions: Sequence[tuple[str, ...]], *, nested: bool = False) -> list[str]:
+    """What this graph, divided into these regions, can meet: a line per difference, ``name: explanation``.
+
+    Args:
+        graph: The workflow's graph.
+        regions: The nodes that run together, in topological order.
+        nested: The workflow is nested in another.
+    """
+    region_of = {name: number for number, region in enumerate(regions) for name in region}
+    concurrency = Concurrency(graph)
     found = []
-    if _has_parallel_tasks(graph, part_of):
+    workers = any(node.kind == "parallel_worker" and not node.policy_covers_list for node in graph.nodes)
+    if workers or concurrency.any_at_once(region_of):
         found.append(
             "state-between-branches: parallel branches run in processes of their own: one does not see what the other"
             " writes to state until they join, and of two writes to one key the later predecessor's stays (reported)."
         )
         found.append("no-cancel-on-failure: when a branch fails, tasks of other branches that already run are not cancelled.")
     for node in graph.nodes:
-        if node.join and _pairs(graph, node.name, part_of):
+        if node.join and _pairs(graph, node.name, region_of, concurrency):
             found.append(f"join-pairing: node {node.name!r} joins nodes that may run several times; they are paired in order.")
-        if _in_edge_order(graph, node.name, part_of):
+        if not node.join and _in_edge_order(graph, node.name, region_of, concurrency):
             found.append(f"run-order: node {node.name!r} runs for its triggers in the order of the edges, not of their time.")
         if node.reads_history and (nested or set(graph.predecessors(node.name)) != {START}):
             found.append(f"agent-history: agent {node.name!r} does not see what nodes in other tasks said.")
-        if node.asks_people:
-            found.append(f"human-input: node {node.name!r} asks a person, which fails in an Airflow task for now.")
-        if node.may_ask_people:
-            found.append(f"human-input: agent {node.name!r} is in task mode; if it asks a person, its task fails for now.")
     if graph.plugins:
         found.append(
             f"plugins-per-task: run callbacks of {', '.join(graph.plugins)} are called once per task, not once per run."
@@ -35,78 +41,43 @@ def warnings_for(graph: Graph, parts: Sequence[tuple[str, ...]], *, nested: bool
     return found
 
 
-def _has_parallel_tasks(graph: Graph, part_of: dict[str, int]) -> bool:
-    """Whether nodes that ADK would run side by side are in several tasks: branches, or the items of a parallel worker."""
-    for name in (START, *part_of):
-        if len({part_of[target] for target in graph.successors(name) if part_of[target] != part_of.get(name)}) > 1:
-            return True
-    workers = any(node.kind == "parallel_worker" and not node.list_wide for node in graph.nodes)
-    return workers or any(_hands_on_while_it_runs(graph, part_of, number) for number in set(part_of.values()))
+def human_input_warnings(graph: Graph, inside: str = "") -> list[str]:
+    """A line for each thing of the workflow, and of those nested in it, that may ask a person.
 
-
-def _hands_on_while_it_runs(graph: Graph, part_of: dict[str, int], part: int) -> bool:
-    """Whether several nodes that run in one task may trigger another task before the last of them has run.
-
-    The targets of one router are left out, as when a loop decides to go round or to leave: as a rule only one of them runs.
+    Args:
+        graph: The workflow's graph.
+        inside: The path of the nested workflow with a slash at the end, before the names of nodes.
     """
-    edges = [edge for edge in graph.edges if part_of.get(edge.source) == part]
-    if all(part_of[edge.target] == part for edge in edges):
-        return False
-    if len(_entries(graph, part_of, part)) > 1:
-        return True
-    for name in {edge.source for edge in edges}:
-        own = [edge for edge in edges if edge.source == name]
-        plain = {edge.target for edge in own if not (edge.routes or edge.default)}
-        stays = {edge.target for edge in own if part_of[edge.target] == part}
-        leaves = {edge.target for edge in own} - stays
-        if len(plain & stays) > 1 or (stays and plain & leaves) or (leaves and plain & stays):
-            return True
-    return False
+    found = []
+    for node in graph.nodes:
+        found += [
+            f"human-input: node {inside + node.name!r}: {question}, which fails in an Airflow task for now."
+            for question in node.questions
+        ]
+        if node.inner is not None:
+            found += human_input_warnings(node.inner, f"{inside}{node.name}/")
+    return found
 
 
-def _entries(graph: Graph, part_of: dict[str, int], part: int) -> set[str]:
-    """The nodes of a part that edges from outside lead to."""
-    return {edge.target for edge in graph.edges if part_of[edge.target] == part and part_of.get(edge.source) != part}
-
-
-def _in_edge_order(graph: Graph, name: str, part_of: dict[str, int]) -> bool:
-    """Whether several tasks may trigger a node that is no join: they all end before it runs for the first of them.
-
-    The targets of one router are left out: as a rule only one of them runs.
-    """
-    node = next(node for node in graph.nodes if node.name == name)
-    own = part_of[name]
+def _in_edge_order(graph: Graph, name: str, region_of: dict[str, int], concurrency: Concurrency) -> bool:
+    """Whether several tasks may trigger a node in one run: they all end before it runs for the first of them."""
+    own = region_of[name]
+    entries = {edge.target for edge in graph.edges if region_of[edge.target] == own and region_of.get(edge.source) != own}
     # What comes back to the only entry of a loop comes after it anyway.
-    comes_back = _entries(graph, part_of, own) == {name}
-    before = [source for source in graph.predecessors(name) if source != START and not (comes_back and part_of[source] == own)]
-    from_start = START in graph.predecessors(name)
-    if node.join or len({part_of[source] for source in before}) + from_start < 2:
-        return False
-    ways = [edge for source in before for edge in graph.edges if edge.target == source]
-    one_router = len({edge.source for edge in ways}) == 1 and all(edge.routes or edge.default for edge in ways)
-    return from_start or not one_router
+    sources = [source for source in graph.predecessors(name) if not (entries == {name} and region_of.get(source) == own)]
+    return any(
+        region_of.get(one) != region_of.get(other)
+        and (
+            concurrency.at_once(one, other)
+            # One has triggered it, and the other is still to come.
+            or concurrency.at_once(name, one)
+            or concurrency.at_once(name, other)
+        )
+        for one, other in combinations(sources, 2)
+    )
 
 
-def _pairs(graph: Graph, join: str, part_of: dict[str, int]) -> bool:
-    """Whether a join's predecessors run in several tasks, one of them possibly more than once."""
-    before = [name for name in graph.predecessors(join) if name != START]
-    if len({part_of[name] for name in before}) < 2:
-        return False
-    return any(may_repeat(graph, name) for name in before)
-
-
-def may_repeat(graph: Graph, name: str) -> bool:
-    """Whether the node may run several times: it, or a node before it, has several ways in and is no join, or is in a loop."""
-    return _may_repeat(graph, name, frozenset())
-
-
-def _may_repeat(graph: Graph, name: str, after: frozenset[str]) -> bool:
-    if name == START:
-        return False
-    if name in after:
-        return True  # a loop
-    node = next(node for node in graph.nodes if node.name == name)
-    ways = [edge for edge in graph.edges if edge.target == name]
-    if node.join:
-        return False
-    return len(ways) > 1 or any(_may_repeat(graph, edge.source, after | {name}) for edge in ways)
+def _pairs(graph: Graph, join: str, region_of: dict[str, int], concurrency: Concurrency) -> bool:
+    """Whether a join's predecessors run in several tasks, and one of them may trigger it more than once."""
+    edges = [edge for edge in graph.edges if edge.target == join and edge.source != START]
+    return len({region_of[edge.source] for edge in edges}) > 1 and any(map(concurrency.fires_again, edges))

@@ -16,16 +16,22 @@ from importlib.metadata import version
 from typing import Any
 
 import pytest
+from fastapi.openapi.models import APIKey
 from google.adk.agents.context import Context
 from google.adk.apps.app import App
+from google.adk.auth.auth_tool import AuthConfig
+from google.adk.auth.credential_manager import CredentialManager
 from google.adk.runners import Runner
 from google.adk.sessions.in_memory_session_service import InMemorySessionService
+from google.adk.tools import FunctionTool
+from google.adk.tools.authenticated_function_tool import AuthenticatedFunctionTool
 from google.adk.workflow import START, Workflow
 from google.genai import types
 
 from adk_airflow.runtime.adk import cli
 from tests.adk.rule import ROOM, private_names_in
 
+A_KEY = APIKey.model_validate({"in": "header", "name": "key"})
 ADK = f"google-adk {version('google-adk')}"
 
 
@@ -50,6 +56,8 @@ SCHEMAS = "what a task reads and gives would not be checked by the node's schema
 STEPS = "AdkToolOperator and as_node() could not run a tool as a step (tool_node.py, tool_run.py)"
 PROJECTS = "load_agents would find no projects (cli.py)"
 SERVICES = "[adk_airflow] memory_service_uri and session_service_uri could not name services of google-adk (cli.py)"
+
+ASKING = "a plan would not announce a tool that asks a person (may_ask.py)"
 
 PINS = {
     # -- ADK's engine -----------------------------------------------------------------------------------------
@@ -115,6 +123,10 @@ PINS = {
     "google.adk.workflow._tool_node:_ToolNode._take_requested_confirmation": Pin(
         "a step whose tool asks for confirmation would wait for ever (tool_node.py)", ("ctx", "args")
     ),
+    # -- what asks a person -----------------------------------------------------------------------------------
+    "google.adk.tools.function_tool:FunctionTool._require_confirmation": Pin(ASKING),
+    "google.adk.tools.authenticated_function_tool:AuthenticatedFunctionTool._credentials_manager": Pin(ASKING),
+    "google.adk.auth.credential_manager:CredentialManager._auth_config": Pin(ASKING),
     # -- its command line -------------------------------------------------------------------------------------
     "google.adk.cli.utils.agent_loader:AgentLoader": Pin(PROJECTS, ("list_agents", "load_agent")),
     "google.adk.cli.utils.envs:load_dotenv_for_agent": Pin(
@@ -169,7 +181,13 @@ def context() -> Context:
 def test_it_is_there_and_as_it_is_relied_on(name: str, context: Context) -> None:
     pin = PINS[name]
     owner, _, attribute = name.rpartition(".")
-    if owner == "google.adk.agents.context:Context" and attribute in vars(context):
+    made = {
+        "google.adk.agents.context:Context": lambda: context,
+        "google.adk.tools.function_tool:FunctionTool": lambda: FunctionTool(find),
+        "google.adk.tools.authenticated_function_tool:AuthenticatedFunctionTool": lambda: AuthenticatedFunctionTool(func=find),
+        "google.adk.auth.credential_manager:CredentialManager": lambda: CredentialManager(AuthConfig(auth_scheme=A_KEY)),
+    }
+    if owner in made and attribute in vars(made[owner]()):
         return
     try:
         found = find(name)

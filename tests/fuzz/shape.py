@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from functools import cached_property
 from graphlib import TopologicalSorter
 from itertools import pairwise
+from typing import Any
 
 from tests.fuzz.code import build
-from tests.fuzz.graphs import START, Flow, Loop, Node, everywhere
+from tests.fuzz.graphs import DEFAULT, START, Edge, Flow, Loop, Node, everywhere
 
 # The warnings of the plan, which docs/differences.md explains.
 FAILURE = "no-cancel-on-failure"
@@ -34,7 +36,7 @@ class Shape:
 
         self.flow = flow
         self.plan = plan_workflow(build(flow), nodes={name: dict(given) for name, given in flow.overrides.items()})
-        self.warnings = {text.partition(":")[0] for text in self.plan.warnings}
+        self.warnings = {text.partition(":")[0] for text in self._warnings_of_lists()}
         self.unit_of: dict[str, str] = {}
         self.path_of: dict[str, str] = {}
         self.before: dict[str, list[str]] = {}
@@ -69,6 +71,14 @@ class Shape:
                 self.before[exits[node.name]] = list(dict.fromkeys([entries[node.name], *last]))
                 self._gates[exits[node.name]] = list(dict.fromkeys(last))
 
+    def _warnings_of_lists(self) -> list[str]:
+        """The plan's warnings, if it knew which nodes emit several routes in a list (see docs/differences.md)."""
+        from adk_airflow.translator import plan_workflow
+
+        known = build(_with_lists_on_edges(self.flow))
+        given = {name: dict(given) for name, given in self.flow.overrides.items()}
+        return [*self.plan.warnings, *plan_workflow(known, nodes=given).warnings]
+
     def units(self, tasks: Collection[str]) -> set[str]:
         """The units of tasks; the task that picks the workflow's output is none."""
         return {_unit(task) for task in tasks} & self.before.keys()
@@ -100,7 +110,7 @@ class Shape:
 
     def paired_joins(self) -> set[str]:
         """The outermost nodes that are, or hold, the joins that the plan names in its warnings."""
-        joins = {text.split("'")[1] for text in self.plan.warnings if text.startswith(PAIRING)}
+        joins = {text.split("'")[1] for text in self._warnings_of_lists() if text.startswith(PAIRING)}
         return {self.path_of[name].partition("/")[0] for name in joins}
 
     def ends(self, *, last: str = "", failed: Collection[str] = ()) -> dict[str, float]:
@@ -134,6 +144,31 @@ def written(node: Node) -> list[str]:
     keys = [write.key for write in node.writes]
     keys += ["got_" + node.name] if node.kind == "wait" else []
     return keys + (["round_" + node.name] if isinstance(node.route, Loop) else [])
+
+
+def _with_lists_on_edges(flow: Flow) -> Flow:
+    """The workflow in which all edges that one list of routes fires have a route in common."""
+
+    def edge(given: Edge) -> Edge:
+        if given.source == START or given.route in (None, DEFAULT):
+            return given
+        own = given.route if isinstance(given.route, tuple) else (given.route,)
+        lists = [emitted for emitted in _emitted(flow[given.source]) if isinstance(emitted, (tuple, list))]
+        shared = tuple(f"with {emitted!r}" for emitted in lists if set(emitted) & set(own))
+        return replace(given, route=(*own, *shared)) if shared else given
+
+    nodes = tuple(node if node.inner is None else replace(node, inner=_with_lists_on_edges(node.inner)) for node in flow.nodes)
+    return replace(flow, nodes=nodes, edges=tuple(edge(given) for given in flow.edges))
+
+
+def _emitted(node: Node) -> tuple[Any, ...]:
+    """All that a node may emit as its route."""
+    if node.route is None:
+        return ()
+    if isinstance(node.route, Loop):
+        return (node.route.again, node.route.done)
+    how, given = node.route
+    return tuple(given) if how == "input" else (given,)
 
 
 def _unit(task_id: str) -> str:

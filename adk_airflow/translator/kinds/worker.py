@@ -31,11 +31,11 @@ class ParallelWorker(Kind):
 
     def ends(self, place: Place) -> tuple[str, str] | None:
         """The names of the first and the last task; None where all items run in one."""
-        return None if place.embedded or place.first.list_wide else ("items", "collect")
+        return None if place.embedded or place.first.policy_covers_list else ("items", "collect")
 
     def why(self, place: Place) -> str:
         """Why all items run in one task."""
-        why = "its retry_config or timeout covers the whole list" if place.first.list_wide else "marked embedded"
+        why = "its retry_config or timeout covers the whole list" if place.first.policy_covers_list else "marked embedded"
         return f"{why}: ADK's own parallel worker runs all items in this task"
 
     def plan(self, place: Place, making: Making) -> None:

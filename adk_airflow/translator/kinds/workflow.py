@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from adk_airflow.translator import overrides
+from adk_airflow.translator.concurrency import Concurrency
 from adk_airflow.translator.graph import START, Graph
 from adk_airflow.translator.kinds.base import Kind, Making, Place, free_name, trigger_rule
 from adk_airflow.translator.plan import PlannedTask, Upstream, path_of
-from adk_airflow.translator.warn import may_repeat
 
 if TYPE_CHECKING:
     from google.adk.workflow import BaseNode
@@ -45,11 +45,11 @@ class NestedWorkflow(Kind):
         inner = place.first.inner
         if inner is None:
             return "has no graph"
-        if inner.own_run:
-            return inner.own_run
+        if inner.one_task_reason:
+            return inner.one_task_reason
         if inner.max_concurrency is not None:
             return "has a max_concurrency of its own"
-        return "may run several times" if may_repeat(place.graph, place.first.name) else ""
+        return "may run several times" if place.first.name in Concurrency(place.graph).repeating() else ""
 
     def why(self, place: Place) -> str:
         """Why it runs in one task."""
