@@ -86,6 +86,22 @@ def test_a_run_that_is_cleared_and_takes_another_course_forgets_the_first(
     assert (states["accept"], states["flag_weak_answers"]) == ("success", "skipped")
 
 
+def test_a_skipped_task_that_is_cleared_is_skipped_again_without_a_process(
+    airflow: StandaloneAirflow, conf: dict[str, object]
+) -> None:
+    run_id = airflow.client.trigger(DAG_ID, conf=conf)["dag_run_id"]
+    assert watch_run(airflow.client, DAG_ID, run_id, timeout=240, check=airflow.check).state == "success"
+
+    body = {"dry_run": False, "dag_run_id": run_id, "task_ids": ["flag_weak_answers"], "only_failed": False}
+    cleared = airflow.client.request("POST", f"/dags/{DAG_ID}/clearTaskInstances", json={**body, "reset_dag_runs": True})
+    assert [row["task_id"] for row in cleared["task_instances"]] == ["flag_weak_answers"]
+    assert watch_run(airflow.client, DAG_ID, run_id, timeout=240, check=airflow.check).state == "success"
+
+    rows = {row["task_id"]: row for row in airflow.client.task_instances(DAG_ID, run_id)}
+    assert (rows["flag_weak_answers"]["state"], rows["flag_weak_answers"]["pid"]) == ("skipped", None)
+    assert rows["accept"]["pid"] is not None
+
+
 def test_a_failed_task_that_is_marked_as_a_success_does_not_end_the_run_in_silence(
     airflow: StandaloneAirflow, conf: dict[str, object]
 ) -> None:
