@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,52 +9,13 @@ import psutil
 import pytest
 
 from adk_airflow.local import AirflowApiError, StandaloneAirflow, watch_run
+from tests.scheduler import unpaused
 from tests.waiting import until
-
-LOOPS = '''
-"""Two loops that outlast every test (airflow)."""
-import asyncio
-import os
-import time
-from pathlib import Path
-
-from adk_airflow import AdkDag
-from google.adk import Event
-from google.adk.workflow import Workflow, node
-
-
-async def waits():
-    Path(os.environ["AIRFLOW_HOME"], "waits.pid").write_text(str(os.getpid()))
-    await asyncio.sleep(0.5)
-    return Event(route="again")
-
-
-def blocks():
-    Path(os.environ["AIRFLOW_HOME"], "blocks.pid").write_text(str(os.getpid()))
-    time.sleep(600)
-
-
-def loop(function):
-    step = node(function, name="step")
-    edges = [("START", step, {"again": step, "done": node(lambda: "ended", name="end")})]
-    return AdkDag(Workflow(name=function.__name__, edges=edges), schedule=None)
-
-
-dags = [loop(waits), loop(blocks)]
-'''
 
 
 @pytest.fixture(scope="module")
-def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneAirflow]:
-    folder = tmp_path_factory.mktemp("loops")
-    (folder / "dags").mkdir()
-    (folder / "dags" / "loops.py").write_text(LOOPS)
-    settings = {"AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": "180"}  # the file imports ADK, on a machine that may be busy
-    with StandaloneAirflow(folder / "home", folder / "dags", settings=settings) as started:
-        for dag_id in ("waits", "blocks"):
-            started.client.wait_for_dag(dag_id, since=started.started_at)
-            started.client.unpause(dag_id)
-        yield started
+def airflow(scheduler: StandaloneAirflow) -> StandaloneAirflow:
+    return unpaused(scheduler, "waits", "blocks")
 
 
 def process_of(path: Path) -> int:

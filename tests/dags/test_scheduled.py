@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from adk_airflow.local import AirflowApiError, StandaloneAirflow, watch_run
+from tests.scheduler import unpaused
 
-DAGS = Path(__file__).parents[2] / "dags"
 DAG_ID = "batch_retrieval"
 
 
 @pytest.fixture(scope="module")
-def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneAirflow]:
-    home = tmp_path_factory.mktemp("scheduled")
-    with StandaloneAirflow(home, DAGS, settings={"AIRFLOW__SCHEDULER__USE_JOB_SCHEDULE": "False"}) as started:
-        started.client.wait_for_dag(DAG_ID, since=started.started_at)
-        started.client.unpause(DAG_ID)
-        yield started
+def airflow(scheduler: StandaloneAirflow) -> StandaloneAirflow:
+    return unpaused(scheduler, DAG_ID)
 
 
 @pytest.fixture(scope="module")

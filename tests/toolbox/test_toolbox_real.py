@@ -2,36 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
 from adk_airflow.local import StandaloneAirflow, watch_run
-from tests.servers.gemini import GeminiRequest, GeminiServer, call, text
+from tests.scheduler import unpaused
 from tests.servers.toolbox import ToolboxServer
 from tests.waiting import until
 
-DAGS = Path(__file__).parents[2] / "dags"
-SLOW = '''
-"""A DAG with a step that outlasts the test (airflow)."""
-from adk_airflow import AdkDag
-from adk_airflow_toolbox import ConnectionToolboxToolset
-from google.adk.workflow import Workflow, node
-
-slow = node(ConnectionToolboxToolset("shop_toolbox").tool("slow_query"))
-dag = AdkDag(Workflow(name="slow", edges=[("START", slow)]), dag_id="slow", schedule=None)
-'''
 SECRET = "correct-horse-battery"
-
-
-def script(request: GeminiRequest) -> Any:
-    if request.function_responses:
-        return text(f"The shop says {request.function_responses[0]['response']['result']}")
-    return call("orders_above", {"customer": "Ada", "amount": 10})
 
 
 @pytest.fixture(scope="module")
@@ -41,25 +23,9 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolboxServer]:
 
 
 @pytest.fixture(scope="module")
-def airflow(shop: ToolboxServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneAirflow]:
-    folder = tmp_path_factory.mktemp("real")
-    shutil.copytree(DAGS / "adk_workflows", folder / "dags" / "adk_workflows", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(DAGS / "toolbox_query.py", folder / "dags")
-    (folder / "dags" / "slow.py").write_text(SLOW)
-    with GeminiServer(script) as model:
-        settings = {
-            **model.environment,
-            "NO_PROXY": "127.0.0.1",
-            "AIRFLOW__CORE__TEST_CONNECTION": "Enabled",
-            "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": "180",  # the file imports ADK, on a machine that may be busy
-            "AIRFLOW__SCHEDULER__USE_JOB_SCHEDULE": "False",  # no runs but those that are triggered
-        }
-        with StandaloneAirflow(folder / "home", folder / "dags", settings=settings) as started:
-            started.client.request("POST", "/connections", json=connection(shop.url))
-            for dag_id in ("toolbox_query", "slow"):
-                started.client.wait_for_dag(dag_id, since=started.started_at)
-                started.client.unpause(dag_id)
-            yield started
+def airflow(shop: ToolboxServer, scheduler: StandaloneAirflow) -> StandaloneAirflow:
+    scheduler.client.request("POST", "/connections", json=connection(shop.url))
+    return unpaused(scheduler, "toolbox_query", "slow")
 
 
 def connection(url: str) -> dict[str, Any]:
