@@ -25,7 +25,7 @@ down: ## end it
 	@if [ -x $(ADK_AIRFLOW) ]; then $(ADK_AIRFLOW) down --home $(HOME_OF_DEMO); fi
 
 test: .venv/.installed .tools/.installed ## run the whole test suite in two processes; ARGS="-k name" for a part, ARGS="-n 0" in one
-	@$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -n 2 $(ARGS)
 
 fuzz: .venv/.installed ## run N random workflows three ways and compare: make fuzz N=2000 SEED=1
 	@$(BIN)/python -m tests.fuzz --count $(or $(N),200) --seed $(or $(SEED),1) $(ARGS)
