@@ -111,6 +111,8 @@ class _Published:
 
     def in_place_of(self, firing: Firing, path: str) -> Firing:
         """The firing with the output of the events of the run at this path, if they have one."""
+        if firing.output is None:  # maybe after an earlier run that had one
+            return firing
         return replace(firing, output=self._outputs.get(path, firing.output))
 
 
