@@ -85,6 +85,16 @@ def test_the_output_is_that_of_adks_event(schema: str, kind: str, mode: Any) -> 
     assert run.output == asyncio.run(of_adk(make(*given)))
 
 
+@pytest.mark.parametrize("kind", OUTPUTS)
+@pytest.mark.parametrize("schema", ["of a nested one", "of a nested one at the end", "of both"])
+def test_also_of_a_nested_workflow_in_one_task(schema: str, kind: str) -> None:
+    make, given = WORKFLOWS[schema], OUTPUTS[kind]
+    run = run_dag(AdkDag(make(*given), nodes={"inner": {"mode": "embedded"}}))
+
+    assert run.state == "success"
+    assert run.output == asyncio.run(of_adk(make(*given)))
+
+
 @pytest.mark.parametrize("mode", ["tasks", "embedded"])
 @pytest.mark.parametrize("schema", WORKFLOWS)
 def test_an_output_that_does_not_fit_fails_the_run(schema: str, mode: Any) -> None:

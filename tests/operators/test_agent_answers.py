@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
+from airflow.sdk import DAG, task
 from google.adk.agents import BaseAgent, LlmAgent, LoopAgent, ParallelAgent, SequentialAgent
 from google.adk.events.event import Event
 from google.adk.tools import LongRunningFunctionTool, exit_loop
@@ -16,7 +17,8 @@ from google.adk.tools.tool_context import ToolContext
 from google.genai import types
 from pydantic import BaseModel
 
-from adk_airflow.testing import WorkflowRun
+from adk_airflow import AdkAgentOperator, AdkToolOperator
+from adk_airflow.testing import WorkflowRun, run_dag
 from tests.operators.agents import MODEL, by_agent, named
 from tests.servers.gemini import GeminiRequest, GeminiServer, call, raw, structured
 from tests.servers.replies import Call, Reply
@@ -374,6 +376,60 @@ def test_what_a_helper_said_is_not_the_answer_of_a_caller_that_says_nothing(gemi
     run = ask(named("boss", sub_agents=[named("helper", mode="single_turn")]))
 
     assert run.outputs.get("boss", [None]) == [None]
+
+
+# Of mapped tasks
+
+
+class Echo(BaseAgent):
+    """Says what it is asked, but to one question nothing."""
+
+    async def _run_async_impl(self, ctx: Any) -> AsyncIterator[Event]:
+        if (words := ctx.user_content.parts[0].text) != "nothing":
+            yield Event(author=self.name, message=words)
+
+
+def tool(value: str) -> str | None:
+    return None if value == "nothing" else value
+
+
+def mapped_operator(prompts: list[str]) -> Any:
+    return AdkAgentOperator.partial(task_id="mapped", agent=Echo(name="echo")).expand(prompt=prompts).output
+
+
+def mapped_decorator(prompts: list[str]) -> Any:
+    @task.adk_agent(agent=Echo(name="echo"))
+    def mapped(prompt: str) -> str:
+        return prompt
+
+    return mapped.expand(prompt=prompts)
+
+
+def mapped_tool(prompts: list[str]) -> Any:
+    arguments = [{"value": prompt} for prompt in prompts]
+    return AdkToolOperator.partial(task_id="mapped", tool=tool).expand(arguments=arguments).output
+
+
+@pytest.mark.parametrize("mapped", [mapped_operator, mapped_decorator, mapped_tool])
+def test_each_answer_keeps_its_place_in_the_list(mapped: Callable[[list[str]], Any]) -> None:
+    """Airflow leaves a None out of what mapped tasks return; whoever pairs answers with questions would be misled."""
+    seen: dict[str, Any] = {}
+
+    @task
+    def whole(answers: Any) -> None:
+        seen["whole"] = list(answers)
+
+    @task
+    def each(answer: Any, ti: Any) -> None:
+        seen[ti.map_index] = answer
+
+    with DAG("places", schedule=None) as dag:
+        answers = mapped(["one", "nothing", "three"])
+        whole(answers)
+        each.expand(answer=answers)
+
+    assert run_dag(dag).state == "success"
+    assert seen == {"whole": ["one", None, "three"], 0: "one", 1: None, 2: "three"}
 
 
 # What it holds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -11,10 +12,11 @@ from google.adk.agents.context import Context
 from google.adk.workflow import BaseNode, Workflow
 from pydantic import PrivateAttr
 
-from adk_airflow.runtime.adk.graph import body_of, find_node, parallel_worker_of
+from adk_airflow.runtime.adk.graph import body_of, find_node, is_terminal, parallel_worker_of
 from adk_airflow.runtime.adk.hosted import HostedWorkflow, Part, hosted, part_of
 from adk_airflow.runtime.adk.max_iterations import IterationLimit
 from adk_airflow.runtime.adk.runner import Run, RunResult, drive
+from adk_airflow.runtime.wire.envelope import Firing
 from adk_airflow.runtime.wire.triggers import Arrival, Item, Trigger
 
 if TYPE_CHECKING:
@@ -81,19 +83,37 @@ async def run_workflow(run: Run, *, max_iterations: Mapping[str, int] | None = N
     """
     result = RunResult(state=dict(run.state))
     workflow = hosted(run.workflow, given=run.state, result=result, **_limits(run.workflow, max_iterations or {}))
-    published: dict[str, Any] = {}
-
-    def on_event(event: Event) -> None:
-        if event.output is not None:
-            published.update(dict.fromkeys(event.node_info.output_for or (), event.output))
-        if run.on_event is not None:
-            run.on_event(event)
-
-    await drive(replace(run, on_event=on_event), workflow, result)
+    published = _Published(run.on_event)
+    await drive(replace(run, on_event=published.note), workflow, result)
     if result.error is None:
         # As ADK's event holds it; its engine keeps what the workflow's output_schema makes of it.
-        result.firings = [replace(firing, output=published.get(f"{firing.node}@1", firing.output)) for firing in result.firings]
+        result.firings = [published.in_place_of(firing, f"{firing.node}@1") for firing in result.firings]
     return result
+
+
+class _Published:
+    """What ADK's events give out as the outputs of node runs.
+
+    Args:
+        on_event: Who else listens.
+    """
+
+    def __init__(self, on_event: Callable[[Event], None] | None) -> None:
+        self._on_event = on_event
+        self._outputs: dict[str, Any] = {}
+
+    def note(self, event: Event) -> None:
+        """Takes one event of the run."""
+        if event.output is not None:
+            self._outputs.update(dict.fromkeys(event.node_info.output_for or (), event.output))
+        if self._on_event is not None:
+            self._on_event(event)
+
+    def in_place_of(self, firing: Firing, path: str) -> Firing:
+        """The firing with the output of the events of the run at this path, if they have one."""
+        if firing.output is None:  # maybe after an earlier run that had one
+            return firing
+        return replace(firing, output=self._outputs.get(path, firing.output))
 
 
 class _Items(BaseNode):
@@ -115,7 +135,17 @@ async def _drive_part(run: Run, part: HostedWorkflow) -> RunResult:
     for parent in reversed(run.parents):
         around = Part(frozenset({root.name}), [Arrival(root.name, parent.trigger)])
         root = part_of(parent.workflow, around, run.state, replaced={root.name: root})
-    await drive(run, root, result, part=True)
+    published = _Published(run.on_event)
+    await drive(replace(run, on_event=published.note), root, result, part=True)
+    workflows = (*(parent.workflow for parent in run.parents), run.workflow)
+    if all(map(is_terminal, workflows, (workflow.name for workflow in workflows[1:]))):
+        runs: Counter[str] = Counter()
+        for at, firing in enumerate(result.firings):
+            runs[firing.node] += 1
+            # A nested workflow that ends the run: as in run_workflow.
+            if is_terminal(run.workflow, firing.node) and isinstance(find_node(run.workflow, firing.node), Workflow):
+                path = "/".join(f"{workflow.name}@1" for workflow in workflows)
+                result.firings[at] = published.in_place_of(firing, f"{path}/{firing.node}@{runs[firing.node]}")
     return result
 
 
