@@ -135,7 +135,8 @@ def build(
             if not task.arguments:
                 raise
             raise NodeOverrideError(
-                f"workflow {plan.workflow!r}, node {task.node!r}: Airflow refuses {dict(task.arguments)!r}: {error}"
+                f"workflow {plan.workflow!r}, node {path_of(task.scope, task.node)!r}: Airflow refuses"
+                f" {dict(task.arguments)!r}: {error}"
             ) from error
     for task in plan.tasks:
         for before in task.upstream:

@@ -80,7 +80,7 @@ def at_once(dag: DAG) -> Any:
 def test_a_workers_limit_may_be_lowered_and_not_raised() -> None:
     assert at_once(AdkDag(worker(max_parallel_workers=3), "lower", nodes={"each": {"max_active_tis_per_dagrun": 2}})) == 2
     assert at_once(AdkDag(worker(), "free", nodes={"each": {"max_active_tis_per_dagrun": 9}})) == 9
-    with pytest.raises(NodeOverrideError, match="max_active_tis_per_dagrun=4 is more than .* max_parallel_workers=3"):
+    with pytest.raises(NodeOverrideError, match=r"max_active_tis_per_dagrun=4 is more than .* max_parallel_workers=3"):
         plan_workflow(worker(max_parallel_workers=3), nodes={"each": {"max_active_tis_per_dagrun": 4}})
 
 
@@ -108,9 +108,12 @@ def test_default_arguments_that_break_the_translation_are_refused_with_the_reaso
         AdkDag(worker(), "broken", default_args=default_args, mode=mode)
     with DAG("around", schedule=None, default_args=default_args), pytest.raises(NodeOverrideError, match=says):
         AdkTaskGroup(worker(), "inside", mode=mode)
-    with DAG("around_groups", schedule=None), TaskGroup("outer", default_args=default_args):
-        with pytest.raises(NodeOverrideError, match=says):
-            AdkTaskGroup(worker(), "inside", mode=mode)
+    with (
+        DAG("around_groups", schedule=None),
+        TaskGroup("outer", default_args=default_args),
+        pytest.raises(NodeOverrideError, match=says),
+    ):
+        AdkTaskGroup(worker(), "inside", mode=mode)
     with DAG("of_its_own", schedule=None), pytest.raises(NodeOverrideError, match=says):
         AdkTaskGroup(worker(), "inside", mode=mode, default_args=default_args)
 
