@@ -135,7 +135,8 @@ def test_default_arguments_that_the_translation_decides_change_nothing() -> None
     run = run_dag(dag, conf={"input": ["x", "y"]})
 
     assert (run.state, run.output) == ("success", ["x", "y"])
-    assert {task.trigger_rule.value for task in dag.tasks} == {"all_success", "none_failed_min_one_success"}
+    rules = {task.task_id: task.trigger_rule for task in dag.tasks}
+    assert rules == {"each.items": "all_success", "each.run": "all_success", "each.collect": "none_failed_min_one_success"}
 
 
 def test_native_rendering_and_macros_leave_values_as_they_are() -> None:
