@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from adk_airflow.operators.tool import AdkToolOperator
     from adk_airflow.operators.workflow import AdkWorkflowOperator
     from adk_airflow.runtime.adk.tool_node import as_node
-    from adk_airflow.translator import Plan, plan_workflow
+    from adk_airflow.translator import NodeOptions, Plan, plan_workflow
 
 __version__ = "0.1.0"
 
@@ -25,6 +25,7 @@ __all__ = [
     "AdkTaskGroup",
     "AdkToolOperator",
     "AdkWorkflowOperator",
+    "NodeOptions",
     "Plan",
     "__version__",
     "as_node",
@@ -38,6 +39,7 @@ _HOME = {
     "AdkTaskGroup": "adk_airflow.dag",
     "AdkToolOperator": "adk_airflow.operators.tool",
     "AdkWorkflowOperator": "adk_airflow.operators.workflow",
+    "NodeOptions": "adk_airflow.translator",
     "Plan": "adk_airflow.translator",
     "as_node": "adk_airflow.runtime.adk.tool_node",
     "load_agents": "adk_airflow.agents_folder",

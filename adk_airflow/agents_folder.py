@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import DAG, BaseOperator, Param, get_parsing_context
+from airflow.sdk import DAG, BaseOperator, get_parsing_context
 
 from adk_airflow.errors import AgentsFolderError
 from adk_airflow.runtime.project import Project, own_environment
@@ -245,6 +245,7 @@ def _registered(dag: DAG, register: bool = True) -> DAG:
 def _agent_dag(project: Project, agent: Any, dag_id: str, arguments: dict[str, Any]) -> DAG:
     from google.adk.agents.base_agent import BaseAgent
 
+    from adk_airflow.dag import input_param
     from adk_airflow.operators.agent import AdkAgentOperator
 
     if not isinstance(agent, BaseAgent):
@@ -256,7 +257,7 @@ def _agent_dag(project: Project, agent: Any, dag_id: str, arguments: dict[str, A
         raise AgentsFolderError(f"project {project.name!r} is an agent, not a Workflow, so there are no nodes= to give.")
     arguments.pop("mode", None)
     of_task = {key: arguments.pop(key) for key in _OF_AGENTS if arguments.get(key) is not None}
-    text = Param("", type=["string", "object", "array", "null"], title="Input", description="The message to the agent.")
+    text = input_param("The message to the agent.")
     arguments["params"] = {"input": text, **(arguments.pop("params", None) or {})}
     arguments.setdefault("description", agent.description or f"ADK agent {agent.name}")
     arguments.setdefault("doc_md", f"ADK agent **{agent.name}**" + (f": {agent.description}" if agent.description else ""))

@@ -11,6 +11,7 @@ from airflow.sdk.definitions.taskgroup import MappedTaskGroup
 from adk_airflow.errors import UnsupportedWorkflowError
 from adk_airflow.translator import Plan, plan_source
 from adk_airflow.translator.build import build
+from adk_airflow.translator.options import NodeOptions
 from adk_airflow.translator.plan import Mode
 
 
@@ -28,8 +29,9 @@ class AdkDag(DAG):
             string, a workflow that google-adk refuses becomes an import error that names it.
         dag_id: The DAG's id; the workflow's name if not given.
         mode: ``"tasks"``: a task per node. ``"embedded"``: the whole workflow in one task, loops and all.
-        nodes: Per node name, any operator argument (``pool``, ``queue``, ``executor``, ``retries``, ...); for a parallel worker
-            also ``mode`` (``"mapped"`` or ``"embedded"``) and ``batch_size`` (items per mapped task).
+        nodes: Per node name or path (``inner/a``), what ``NodeOptions`` lists: arguments of any operator (``pool``, ``queue``,
+            ``executor``, ``retries``, ...), ``mode``, ``llm_conn_id``, for a parallel worker ``batch_size``, for a node of a
+            loop ``max_iterations``.
         llm_conn_id: Airflow connection whose credentials the workflow's agents use; in ``nodes`` per node. See
             ``docs/connections.md``.
         session_id: With ``mode="embedded"``: an ADK session that outlives the run, templated; see ``docs/services.md``.
@@ -40,8 +42,9 @@ class AdkDag(DAG):
 
     Raises:
         WorkflowLoadError: There is no such workflow or google-adk refuses it.
-        UnsupportedWorkflowError: It cannot become tasks; the message says what to do.
-        NodeOverrideError: ``nodes`` names an unknown node or asks for something it cannot do.
+        UnsupportedWorkflowError: It cannot become tasks, or not with these arguments of the DAG; the message says what to do.
+        NodeOverrideError: ``nodes`` names an unknown node or asks for something it cannot do, or ``default_args`` has what the
+            tasks of a workflow cannot do with.
     """
 
     def __init__(
@@ -50,7 +53,7 @@ class AdkDag(DAG):
         dag_id: str | None = None,
         *,
         mode: Mode = "tasks",
-        nodes: Mapping[str, Mapping[str, Any]] | None = None,
+        nodes: Mapping[str, NodeOptions] | None = None,
         llm_conn_id: str | None = None,
         session_id: str | None = None,
         **kwargs: Any,
@@ -59,17 +62,19 @@ class AdkDag(DAG):
         dag_id = dag_id or found.workflow.name
         given = kwargs.pop("params", None) or {}
         params = {key: given.get_param(key) if isinstance(given, ParamsDict) else given[key] for key in given}
-        if params.setdefault("input", _input_param()) is None:
+        if params.setdefault("input", input_param("The user message that starts the workflow.")) is None:
             del params["input"]
         if plan.max_active_tasks is not None:
-            kwargs.setdefault("max_active_tasks", plan.max_active_tasks)
+            _check_limit(plan, kwargs.setdefault("max_active_tasks", plan.max_active_tasks))
+        _check_fail_fast(plan, bool(kwargs.get("fail_fast")))
         kwargs.setdefault("description", found.workflow.description or f"ADK workflow {found.workflow.name}")
         kwargs.setdefault("doc_md", describe(plan))
         super().__init__(dag_id, params=params, **kwargs)
         self.plan = plan
         registers, self.auto_register = self.auto_register, False
         with self:
-            built = build(plan, workflow, app_name=dag_id, start=_kept_session(plan, session_id))
+            start = {"input": None, "state": None, **_kept_session(plan, session_id)}
+            built = build(plan, workflow, app_name=dag_id, start=start, default_args=self.default_args)
             self.auto_register = registers  # Airflow looks at it at the end of this block; half a DAG is none
         self.add_result(built.result.output)
 
@@ -80,8 +85,10 @@ class AdkTaskGroup(TaskGroup):
     Args:
         workflow: As for ``AdkDag``.
         group_id: The group's id; the workflow's name if not given.
-        input: The user's input: text, data, or the output of an upstream task (``task.output``).
-        state: The initial session state, templated; an upstream task's output is allowed as a value.
+        input: The user's input: text, data, or the output of an upstream task (``task.output``). None: the run's
+            ``params["input"]``. Templated.
+        state: The initial session state; an upstream task's output is allowed as a value. None: the run's other params.
+            Templated.
         mode: As for ``AdkDag``.
         nodes: As for ``AdkDag``.
         llm_conn_id: As for ``AdkDag``.
@@ -91,6 +98,11 @@ class AdkTaskGroup(TaskGroup):
     Attributes:
         plan: What the workflow became.
         output: The workflow's output, for downstream tasks.
+
+    Raises:
+        WorkflowLoadError: As for ``AdkDag``.
+        UnsupportedWorkflowError: As for ``AdkDag``; or the workflow has a ``max_concurrency``, or the group is in a mapped one.
+        NodeOverrideError: As for ``AdkDag``; ``default_args`` may be the DAG's or the group's.
     """
 
     def __init__(
@@ -98,10 +110,10 @@ class AdkTaskGroup(TaskGroup):
         workflow: Any,
         group_id: str | None = None,
         *,
-        input: Any = "",
+        input: Any = None,
         state: dict[str, Any] | None = None,
         mode: Mode = "tasks",
-        nodes: Mapping[str, Mapping[str, Any]] | None = None,
+        nodes: Mapping[str, NodeOptions] | None = None,
         llm_conn_id: str | None = None,
         session_id: str | None = None,
         **kwargs: Any,
@@ -111,13 +123,47 @@ class AdkTaskGroup(TaskGroup):
         super().__init__(group_id or found.workflow.name, **kwargs)
         if mode == "tasks":
             _check_group(found.workflow.name, plan, self)
+        _check_fail_fast(plan, self.dag.fail_fast)
         self.plan = plan
         full_id = str(self.group_id)
         with self:
             app_name = f"{self.dag.dag_id}/{full_id}"  # no DAG's id has a slash
-            start = {"input": input, "state": state or {}, **_kept_session(plan, session_id)}
-            built = build(plan, workflow, app_name=app_name, prefix=f"{full_id}." if self.prefix_group_id else "", start=start)
+            built = build(
+                plan,
+                workflow,
+                app_name=app_name,
+                prefix=f"{full_id}." if self.prefix_group_id else "",
+                start={"input": input, "state": state, **_kept_session(plan, session_id)},
+                default_args={**self.dag.default_args, **self.default_args},
+            )
         self.output = built.result.output
+
+
+def _check_limit(plan: Plan, max_active_tasks: int) -> None:
+    """Refuses to run more nodes at once than the workflow allows.
+
+    Raises:
+        UnsupportedWorkflowError: ``max_active_tasks`` is more than the workflow's ``max_concurrency``.
+    """
+    if plan.max_active_tasks is not None and max_active_tasks > plan.max_active_tasks:
+        raise UnsupportedWorkflowError(
+            f"workflow {plan.workflow!r} has max_concurrency={plan.max_active_tasks}, so max_active_tasks={max_active_tasks} is"
+            " too much. Leave it out, or use mode='embedded'."
+        )
+
+
+def _check_fail_fast(plan: Plan, fail_fast: bool) -> None:
+    """Refuses what Airflow would, in words that name the node.
+
+    Raises:
+        UnsupportedWorkflowError: The DAG has ``fail_fast``, and a task has another trigger rule than ``all_success``.
+    """
+    if fail_fast and (other := [task for task in plan.tasks if task.trigger_rule != "all_success"]):
+        raise UnsupportedWorkflowError(
+            f"workflow {plan.workflow!r}, node {other[0].node!r}: its task {other[0].task_id!r} has the trigger rule"
+            f" {other[0].trigger_rule!r}, and Airflow's fail_fast allows only 'all_success'. Leave fail_fast out, or use"
+            " mode='embedded'."
+        )
 
 
 def _check_group(name: str, plan: Plan, group: TaskGroup) -> None:
@@ -167,5 +213,8 @@ def describe(plan: Plan) -> str:
     return "\n".join(lines)
 
 
-def _input_param() -> Param:
-    return Param("", type=["string", "null"], title="Input", description="The user message that starts the workflow.")
+def input_param(description: str) -> Param:
+    """The param of a run's input: text, or any data, which becomes JSON text."""
+    # Text comes first: Airflow's form for a run asks for the first type.
+    types = ["string", "object", "array", "number", "boolean", "null"]
+    return Param("", type=types, title="Input", description=description)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from airflow.sdk import DAG
 
     from adk_airflow.runtime.wire.envelope import Envelope
+    from adk_airflow.translator.options import NodeOptions
     from adk_airflow.translator.plan import Mode
 
 _DAG_FILE = "adk_airflow_testing.py"
@@ -115,7 +116,7 @@ def run_workflow(
     input: Any = "",
     state: Mapping[str, Any] | None = None,
     mode: Mode = "tasks",
-    nodes: Mapping[str, Mapping[str, Any]] | None = None,
+    nodes: Mapping[str, NodeOptions] | None = None,
     llm_conn_id: str | None = None,
     logical_date: datetime | None = None,
 ) -> WorkflowRun:

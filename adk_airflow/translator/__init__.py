@@ -9,19 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from adk_airflow.translator.options import NodeOptions
 from adk_airflow.translator.plan import Mode, Plan
 
 if TYPE_CHECKING:
     from adk_airflow.runtime.source import Source
 
-__all__ = ["Plan", "plan_source", "plan_workflow"]
+__all__ = ["NodeOptions", "Plan", "plan_source", "plan_workflow"]
 
 
 def plan_workflow(
     workflow: Any,
     *,
     mode: Mode = "tasks",
-    nodes: Mapping[str, Mapping[str, Any]] | None = None,
+    nodes: Mapping[str, NodeOptions] | None = None,
     llm_conn_id: str | None = None,
 ) -> Plan:
     """Plans what a workflow becomes in Airflow, without making any Airflow object.
@@ -29,7 +30,7 @@ def plan_workflow(
     Args:
         workflow: A Workflow, an App, a function that returns one, or ``"package.module:attribute"``.
         mode: ``"tasks"`` (a task per node) or ``"embedded"`` (the whole workflow in one task).
-        nodes: Per-node arguments, as for ``AdkDag``.
+        nodes: Per node, by name or path (``inner/a``): what ``NodeOptions`` lists.
         llm_conn_id: As for ``AdkDag``.
 
     Raises:

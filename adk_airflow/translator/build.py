@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
-import functools
-import inspect
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +13,7 @@ from adk_airflow.errors import NodeOverrideError
 from adk_airflow.operators.spec import TaskSpec
 from adk_airflow.runtime import source as sources
 from adk_airflow.translator import kinds
+from adk_airflow.translator.options import check_default_args
 from adk_airflow.translator.plan import Plan, PlannedTask, path_of
 
 
@@ -37,6 +35,7 @@ class Builder:
     app_name: str
     prefix: str
     start: Mapping[str, Any]
+    default_args: Mapping[str, Any]
 
     def full(self, task_id: str) -> str:
         return self.prefix + task_id
@@ -99,7 +98,15 @@ class Builder:
         return kinds.of_task(task).build(self, task, arguments, made)
 
 
-def build(plan: Plan, workflow: Any, *, app_name: str, prefix: str = "", start: Mapping[str, Any] | None = None) -> Built:
+def build(
+    plan: Plan,
+    workflow: Any,
+    *,
+    app_name: str,
+    prefix: str = "",
+    start: Mapping[str, Any],
+    default_args: Mapping[str, Any],
+) -> Built:
     """Makes the tasks of ``plan``.
 
     Args:
@@ -108,13 +115,15 @@ def build(plan: Plan, workflow: Any, *, app_name: str, prefix: str = "", start: 
         app_name: Name of the ADK App where the user gave none; unique in Airflow.
         prefix: Full id of the open task group with a dot, or nothing.
         start: ``input`` and ``state`` for the tasks that START has an edge to.
+        default_args: Those of the DAG or task group that is open.
 
     Raises:
-        NodeOverrideError: Airflow refuses an argument that the user gave for a node.
+        NodeOverrideError: Airflow refuses an argument that the user gave for a node, or a default argument breaks the
+            translation.
     """
-    check_names(plan)
+    check_default_args(plan.workflow, default_args)
     reference = workflow if isinstance(workflow, str) else sources.register(app_name, workflow)
-    builder = Builder(plan, workflow, reference, app_name, prefix, start or {})
+    builder = Builder(plan, workflow, reference, app_name, prefix, start, default_args)
     tasks: dict[str, Any] = {}
     groups: dict[str, TaskGroup] = {}
     for task in plan.tasks:
@@ -126,7 +135,8 @@ def build(plan: Plan, workflow: Any, *, app_name: str, prefix: str = "", start: 
             if not task.arguments:
                 raise
             raise NodeOverrideError(
-                f"workflow {plan.workflow!r}, node {task.node!r}: Airflow refuses {dict(task.arguments)!r}: {error}"
+                f"workflow {plan.workflow!r}, node {path_of(task.scope, task.node)!r}: Airflow refuses"
+                f" {dict(task.arguments)!r}: {error}"
             ) from error
     for task in plan.tasks:
         for before in task.upstream:
@@ -135,30 +145,6 @@ def build(plan: Plan, workflow: Any, *, app_name: str, prefix: str = "", start: 
             label = Label(before.label) if before.label else None
             tasks[before.task_id].set_downstream(tasks[task.task_id], edge_modifier=label)
     return Built(dict(tasks), tasks[plan.result])
-
-
-@functools.cache
-def _argument_names(operator: type) -> frozenset[str]:
-    """All that the operator and the classes it inherits from take."""
-    classes = [cls for cls in operator.__mro__ if "__init__" in vars(cls) and cls is not object]
-    return frozenset(name for cls in classes for name in inspect.signature(vars(cls)["__init__"]).parameters)
-
-
-def check_names(plan: Plan) -> None:
-    """Refuses a misspelt argument with the nearest right one.
-
-    Raises:
-        NodeOverrideError: The operator of a task has no such argument.
-    """
-    for task in plan.tasks:
-        known = _argument_names(kinds.of_task(task).operator(task)) if task.arguments else frozenset()
-        for name in task.arguments:
-            if name not in known:
-                near = difflib.get_close_matches(name, known, n=1)
-                hint = f" Did you mean {near[0]!r}?" if near else ""
-                raise NodeOverrideError(
-                    f"workflow {plan.workflow!r}, node {task.node!r}: Airflow's operators have no argument {name!r}.{hint}"
-                )
 
 
 def _open_group(path: str, groups: dict[str, TaskGroup], plan: Plan) -> contextlib.AbstractContextManager[Any]:

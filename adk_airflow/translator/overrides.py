@@ -7,13 +7,11 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from adk_airflow.errors import NodeOverrideError
+from adk_airflow.translator import options
 from adk_airflow.translator.graph import Graph, Node
 from adk_airflow.translator.regions import find_regions, is_loop
 
-_WHOLE_NUMBERS = ("batch_size", "max_iterations")
-# The arguments of our operators that say what a task stands for, and Airflow's that say where it stands.
-_OURS = {"workflow", "node", "kind", "scope", "starts", "input", "state", "exits", "skips", "region", "items_task", "run_task"}
-_OURS |= {"element", "terminals", "inner_exits", "session_id", "task_id", "trigger_rule", "dag", "task_group"}
+_INTEGERS = {"batch_size", "max_iterations", "max_active_tis_per_dag", "max_active_tis_per_dagrun"}
 # What also counts for a node inside a nested workflow that runs in one task.
 _INSIDE = {"mode", "llm_conn_id", "max_iterations"}
 
@@ -24,17 +22,37 @@ def check(graph: Graph, nodes: Mapping[str, Mapping[str, Any]]) -> None:
     Raises:
         NodeOverrideError: An unknown node (with the nearest right name), or an argument that does not fit the node.
     """
+    where = f"workflow {graph.workflow!r}"
     if not isinstance(nodes, Mapping):
-        raise NodeOverrideError(f"workflow {graph.workflow!r}: nodes takes a dict of arguments by node name, not {nodes!r}")
+        raise NodeOverrideError(f"{where}: nodes takes a dict of arguments by node name, not {nodes!r}")
     found = dict(_by_path(graph, ""))
     for path, arguments in nodes.items():
-        if path not in found:
-            near = difflib.get_close_matches(str(path), found, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else f" It has: {', '.join(sorted(found))}."
-            raise NodeOverrideError(f"workflow {graph.workflow!r} has no node {path!r}.{hint}")
+        _refuse_unknown(path, found, where)
         problem = _problem(*found[path], arguments)
         if problem:
-            raise NodeOverrideError(f"workflow {graph.workflow!r}, node {path!r}: {problem}")
+            raise NodeOverrideError(f"{where}, node {path!r}: {problem}")
+
+
+def check_max_iterations(graph: Graph, given: Mapping[str, int], where: str) -> None:
+    """Refuses limits that would have no effect.
+
+    Args:
+        graph: The workflow's graph.
+        given: How often a node may run, by its path.
+        where: How the error names the workflow, such as ``workflow 'draft'``.
+
+    Raises:
+        NodeOverrideError: It names a node that is not there (with the nearest right name) or is in no loop, or a limit is no
+            integer of 1 or more.
+    """
+    if not isinstance(given, Mapping):
+        raise NodeOverrideError(f"{where}: max_iterations takes a dict of limits by node name, not {given!r}")
+    found = dict(_by_path(graph, ""))
+    for path, limit in given.items():
+        _refuse_unknown(path, found, where)
+        problem = _no_integer("max_iterations", limit) or _in_no_loop(*found[path])
+        if problem:
+            raise NodeOverrideError(f"{where}, node {path!r}: {problem}")
 
 
 def _by_path(graph: Graph, inside: str) -> Iterator[tuple[str, tuple[Graph, Node]]]:
@@ -44,47 +62,63 @@ def _by_path(graph: Graph, inside: str) -> Iterator[tuple[str, tuple[Graph, Node
             yield from _by_path(node.inner, f"{inside}{node.name}/")
 
 
+def _refuse_unknown(path: Any, found: Collection[str], where: str) -> None:
+    if path not in found:
+        inside = [other for other in found if other.endswith(f"/{path}")]
+        near = inside or difflib.get_close_matches(str(path), found, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else f" It has: {', '.join(sorted(found))}."
+        raise NodeOverrideError(f"{where} has no node {path!r}.{hint}")
+
+
 def _problem(graph: Graph, node: Node, arguments: Any) -> str:
+    from adk_airflow.translator import kinds
+
     if not isinstance(arguments, Mapping):
         return f"takes a dict of arguments, not {arguments!r}"
-    for key in arguments:
+    kind = kinds.of_name(node.kind)
+    for key, value in arguments.items():
         if not isinstance(key, str):
             return f"{key!r} is not the name of an argument"
-    for key in sorted(_OURS & arguments.keys()):
-        return f"{key} is decided by the translation and cannot be given"
-    worker = node.kind == "parallel_worker"
-    allowed = ("mapped", "embedded") if worker else ("embedded",)
-    if "mode" in arguments and arguments["mode"] not in allowed:
-        return f"mode {arguments['mode']!r} is none of {', '.join(allowed)} (this is a {node.kind})"
-    if "batch_size" in arguments and not worker:
-        return f"batch_size is for parallel workers, this is a {node.kind}"
-    for key in _WHOLE_NUMBERS:
-        value = arguments.get(key)
-        if value is not None and (type(value) is not int or value < 1):
-            return f"{key} {value!r} is not an integer of 1 or more"
+        if key not in options.NAMES:
+            return options.refusal(key)
+        for other in kinds.KINDS:
+            if key in other.options and other is not kind:
+                return f"{key} is for {other.plural}, this is a {node.kind}"
+        if key in _INTEGERS and (problem := _no_integer(key, value)):
+            return problem
+    if "mode" in arguments and arguments["mode"] not in kind.modes:
+        return f"mode {arguments['mode']!r} is none of {', '.join(kind.modes)} (this is a {node.kind})"
     if not isinstance(arguments.get("llm_conn_id", ""), str):
         return f"llm_conn_id {arguments['llm_conn_id']!r} is not the id of a connection"
-    if "max_iterations" in arguments:
-        part = next(part for part in find_regions(graph) if node.name in part)
-        if not is_loop(graph, part):
-            return "max_iterations is for nodes of a loop, and this one is in none"
-    return ""
+    most, given = node.max_parallel_workers, arguments.get("max_active_tis_per_dagrun", 0)
+    if most is not None and given > most:
+        return f"max_active_tis_per_dagrun={given} is more than the workflow allows: max_parallel_workers={most}"
+    return _in_no_loop(graph, node) if "max_iterations" in arguments else ""
 
 
-def of_part(graph: Graph, part: Collection[str], nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The operator arguments for the task that runs the nodes of ``part`` (without ``mode`` and ``max_iterations``).
+def _no_integer(key: str, value: Any) -> str:
+    return "" if type(value) is int and value >= 1 else f"{key} {value!r} is not an integer of 1 or more"
+
+
+def _in_no_loop(graph: Graph, node: Node) -> str:
+    region = next(region for region in find_regions(graph) if node.name in region)
+    return "" if is_loop(graph, region) else "max_iterations is for nodes of a loop, and this one is in none"
+
+
+def of_region(graph: Graph, region: Collection[str], nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The operator arguments for the task that runs the nodes of ``region`` (without ``mode`` and ``max_iterations``).
 
     Raises:
         NodeOverrideError: Two of its nodes were given different values for one argument.
     """
     found: dict[str, Any] = {}
-    for name in part:
+    for name in region:
         for key, value in nodes.get(name, {}).items():
-            if key in ("mode", "max_iterations") or (key == "llm_conn_id" and len(part) > 1):
+            if key in ("mode", "max_iterations") or (key == "llm_conn_id" and len(region) > 1):
                 continue  # see limits() and connections()
             if key in found and found[key] != value:
                 raise NodeOverrideError(
-                    f"workflow {graph.workflow!r}: {', '.join(part)} run in one task, but {key!r} was given as"
+                    f"workflow {graph.workflow!r}: {', '.join(region)} run in one task, but {key!r} was given as"
                     f" {found[key]!r} and, for {name!r}, as {value!r}. Give one value."
                 )
             else:
@@ -92,14 +126,15 @@ def of_part(graph: Graph, part: Collection[str], nodes: Mapping[str, Mapping[str
     return found
 
 
-def check_unmapped(graph: Graph, part: Collection[str], given: Mapping[str, Mapping[str, Any]], why: str) -> None:
+def check_unmapped(graph: Graph, region: Collection[str], given: Mapping[str, Mapping[str, Any]], why: str) -> None:
     """Refuses what is for items in tasks of their own, for nodes that all run in one task.
 
     Raises:
-        NodeOverrideError: A node of ``part`` was given ``batch_size`` or ``mode="mapped"``.
+        NodeOverrideError: A node of ``region`` was given ``batch_size``, ``map_index_template`` or ``mode="mapped"``.
     """
-    for name in part:
-        asked = "batch_size" if "batch_size" in given[name] else "mode='mapped'" if given[name].get("mode") == "mapped" else ""
+    for name in region:
+        asked = next((key for key in ("batch_size", "map_index_template") if key in given[name]), "")
+        asked = asked or ("mode='mapped'" if given[name].get("mode") == "mapped" else "")
         if asked:
             raise NodeOverrideError(
                 f"workflow {graph.workflow!r}, node {name!r}: {asked} is for items in tasks of their own, and here all items"

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 from google.adk import Context, Event, Workflow
-from google.adk.apps.app import App
+from google.adk.apps.app import App, ResumabilityConfig
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.runners import InMemoryRunner
 from google.adk.workflow import JoinNode, node
 from google.genai import types
 
 from adk_airflow import plan_workflow
+from adk_airflow.errors import WorkflowLoadError
 from adk_airflow.testing import run_workflow
 from tests.conformance import run as conformance
 
@@ -236,3 +237,54 @@ def test_run_callbacks_of_plugins_are_called_once_per_task() -> None:
     assert calls(lambda: run_workflow(build())) == 2
     assert calls(lambda: run_workflow(build(), mode="embedded")) == 1
     assert "plugins-per-task" in warned(build())
+
+
+def test_branches_that_a_list_of_routes_fires_are_side_by_side_unannounced() -> None:
+    def build() -> Workflow:
+        def first(ctx: Context) -> str:
+            ctx.state["from_a"] = True
+            return "a"
+
+        async def second(ctx: Context) -> Any:
+            import asyncio as aio
+
+            await aio.sleep(0.2)
+            return ctx.state.get("from_a")
+
+        router = node(lambda: Event(route=["a", "b"]), name="router")
+        a, b, join = node(first, name="a"), node(second, name="b"), JoinNode(name="join")
+        return Workflow(name="wf", edges=[("START", router, {"a": a, "b": b}), ((a, b), join)])
+
+    assert adk_output(build()) == {"a": "a", "b": True}
+    assert run_workflow(build()).output == {"a": "a", "b": None}
+    assert run_workflow(build(), mode="embedded").output == {"a": "a", "b": True}
+    assert warned(build()) == set()
+
+
+@pytest.mark.parametrize("mode", ["tasks", "embedded"])
+def test_a_node_that_lists_the_state_sees_which_run_it_is_in(mode: Any) -> None:
+    def build() -> Workflow:
+        return Workflow(name="wf", edges=[("START", node(lambda ctx: sorted(ctx.state.to_dict()), name="a"))])
+
+    run = run_workflow(build(), mode=mode, state={"k": 1})
+
+    assert adk_output(build()) == []
+    assert run.output == [
+        *("airflow:" + name for name in ("dag_id", "data_interval_end", "data_interval_start", "logical_date", "run_id")),
+        "k",
+    ]
+    assert run.session_state == {"k": 1}
+
+
+def test_a_workflow_without_edges_is_refused() -> None:
+    assert adk_output(Workflow(name="wf", edges=[])) is None
+    with pytest.raises(WorkflowLoadError, match="workflow 'wf' has no edges"):
+        plan_workflow(Workflow(name="wf", edges=[]))
+
+
+def test_an_app_that_is_resumable_runs_as_any_other() -> None:
+    root = Workflow(name="wf", edges=[("START", node(lambda: 1, name="a"))])
+    app = App(name="app", root_agent=root, resumability_config=ResumabilityConfig(is_resumable=True))
+
+    assert adk_output(app) == 1
+    assert [run_workflow(app, mode=mode).output for mode in ("tasks", "embedded")] == [1, 1]

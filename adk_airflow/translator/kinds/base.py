@@ -103,15 +103,19 @@ class Kind:
 
     Attributes:
         name: The word for it in a plan.
+        plural: For several of them, where it takes options of its own.
         colors: Fill and border of its boxes in a drawing.
         modes: What ``mode`` may be for a node of this kind.
+        options: Of ``NodeOptions`` those that only nodes of this kind take.
         task_kinds: The kinds of task that it becomes and no other kind of node does.
     """
 
     name: ClassVar[str]
+    plural: ClassVar[str] = ""
     colors: ClassVar[tuple[str, str]]
     modes: ClassVar[tuple[str, ...]] = ("embedded",)
     task_kinds: ClassVar[tuple[str, ...]] = ()
+    options: ClassVar[frozenset[str]] = frozenset()
 
     def matches(self, node: BaseNode) -> bool:
         """Whether an ADK node is of this kind."""
@@ -144,7 +148,7 @@ class Kind:
         overrides.check_unmapped(place.graph, place.names, place.options, why)
         upstream = making.upstream(place)
         arguments = {
-            **overrides.of_part(place.graph, place.names, place.options),
+            **overrides.of_region(place.graph, place.names, place.options),
             **overrides.connections(options, paths, place.defaults.get("llm_conn_id")),
             **overrides.limits(options, paths, place.path("")),
         }

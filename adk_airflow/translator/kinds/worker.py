@@ -19,9 +19,11 @@ class ParallelWorker(Kind):
     """``node(..., parallel_worker=True)``: ``items`` makes the list, ``run`` is mapped over it, ``collect`` gathers."""
 
     name = "parallel_worker"
+    plural = "parallel workers"
     colors = ("#fef3c7", "#b45309")
     modes = ("mapped", "embedded")
     task_kinds = ("items", "item", "collect")
+    options = frozenset({"batch_size", "map_index_template"})
 
     def matches(self, node: BaseNode) -> bool:
         """Whether an ADK node is of this kind."""
@@ -44,7 +46,7 @@ class ParallelWorker(Kind):
             making.tasks.append(self.one_task(place, making))
             return
         node, upstream = place.first, making.upstream(place)
-        arguments = overrides.of_part(place.graph, place.names, place.options)
+        arguments = overrides.of_region(place.graph, place.names, place.options)
         size = arguments.pop("batch_size", None)
         items, run, collect = (f"{place.task_id}.{name}" for name in ("items", "run", "collect"))
         most = f", at most {node.max_parallel_workers} at once" if node.max_parallel_workers else ""
@@ -111,6 +113,9 @@ class ParallelWorker(Kind):
             "max_active_tis_per_dagrun": task.max_active,
             **task.arguments,
         }
+        if task.max_active is not None and (default := builder.default_args.get("max_active_tis_per_dagrun")) is not None:
+            # The default is a limit for every task, ADK's one for this: the lower one counts.
+            given["max_active_tis_per_dagrun"] = min(given["max_active_tis_per_dagrun"], default)
         given = {key: value for key, value in given.items() if value is not None}
         if task.arguments:
             # Airflow itself checks a mapped task's arguments only when it runs.

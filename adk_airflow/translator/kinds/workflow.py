@@ -78,7 +78,7 @@ class NestedWorkflow(Kind):
             )
         )
         making.output_tasks[path_of(inside, START)] = making.first_tasks[path]
-        making.add_workflow(inner, inside, overrides.of_part(place.graph, place.names, place.options))
+        making.add_workflow(inner, inside, overrides.of_region(place.graph, place.names, place.options))
         terminals = inner.terminals()
         last = [making.output_tasks[path_of(inside, name)] for name in (terminals or [other.name for other in inner.nodes])]
         making.tasks.append(
