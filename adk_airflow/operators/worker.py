@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from adk_airflow.errors import EnvelopeError, ValueNotTransferableError
@@ -99,16 +99,33 @@ def item_label(value: Any) -> str:
     """
     shown = json_form.to_json(value)
     if isinstance(shown, Mapping):
-        named = [shown[key] for key in _LABEL_KEYS if shown.get(key)]
-        texts = [text for text in shown.values() if isinstance(text, str) and 0 < len(text) <= LABEL_LENGTH]
-        shown = (named or texts or [shown])[0]
-    text = shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False)
-    text = " ".join(json_form.storable_text(text[: LABEL_LENGTH * 4]).split())
+        named = [shown[key] for key in _LABEL_KEYS if isinstance(shown.get(key), (str, int, float)) and _line(shown[key])]
+        texts = list(filter(_line, _texts(shown)))
+        short = [text for text in texts if len(text) <= LABEL_LENGTH]
+        shown = (named or short or texts or [shown])[0]
+    text = _line(shown)
     if len(text) <= LABEL_LENGTH:
         return text
     cut = text[: LABEL_LENGTH - 1]
     words = cut.rpartition(" ")[0] if text[LABEL_LENGTH - 1] != " " else cut
     return (words if len(words) > LABEL_LENGTH // 2 else cut) + "…"
+
+
+def _line(shown: Any) -> str:
+    """The beginning of a text, or of JSON, on one line."""
+    text = shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False)
+    return " ".join(json_form.storable_text(text.strip()[: LABEL_LENGTH * 4]).split())
+
+
+def _texts(shown: Any) -> Iterator[str]:
+    """The texts in JSON data, the outer ones first."""
+    level = [shown]
+    while level:
+        yield from (part for part in level if isinstance(part, str))
+        lists = [
+            list(part.values()) if isinstance(part, Mapping) else part for part in level if isinstance(part, (Mapping, list))
+        ]
+        level = [part for parts in lists for part in parts]
 
 
 class AdkItemOperator(AdkSpecOperator):

@@ -43,6 +43,12 @@ class Ticket(BaseModel):
         (None, "null"),
         ("", ""),
         ("nul\x00", "nul\ufffd"),
+        ("\n" * 600 + "after a blank page", "after a blank page"),
+        ({"name": "  ", "id": 0}, "0"),
+        ({"name": {"first": "Ada"}, "text": "yes"}, "yes"),
+        ({"payload": {"number": 1, "texts": [{"text": "inside"}]}}, "inside"),
+        ({"payload": {"text": "inside"}, "text": "outside"}, "outside"),
+        ({"body": "word " * 100}, ("word " * 24)[:119] + "…"),
     ],
 )
 def test_label(value: Any, label: str) -> None:
