@@ -26,6 +26,7 @@ ROOMS = [
     "runtime.adk",
     "runtime.source",
     "runtime.tool_source",
+    "runtime.project",
     "runtime.event_loop",
     "runtime.envelopes",
     "runtime.inbox",

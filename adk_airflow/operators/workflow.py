@@ -50,13 +50,14 @@ class AdkWorkflowOperator(AdkInputOperator):
         super().__init__(**kwargs)
         self.workflow = hide(workflow)
         self.session_id = session_id
-        self.max_iterations = dict(max_iterations or {})
+        self.max_iterations = max_iterations or {}
         if not isinstance(workflow, str):
             self.load()
 
     def load(self) -> Source:
         """Imports the workflow, and google-adk with it."""
         from adk_airflow.runtime import source as sources
+        from adk_airflow.runtime.adk import max_iterations
 
         workflow, app_name = shown(self.workflow), self.app_name or self.dag_id
         if isinstance(workflow, str):
@@ -64,6 +65,7 @@ class AdkWorkflowOperator(AdkInputOperator):
         else:
             described_as = str(getattr(workflow, "name", workflow))
             found = sources.resolve(workflow, described_as=described_as, app_name=app_name)
+        max_iterations.check(found.workflow, self.max_iterations)
         return found
 
     def name_of(self, source: Source) -> str:

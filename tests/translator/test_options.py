@@ -10,12 +10,9 @@ from airflow.sdk import DAG, BaseOperator, TaskGroup
 from google.adk import Workflow
 from google.adk.workflow import JoinNode, node
 
-from adk_airflow import AdkDag, AdkTaskGroup, NodeOptions, plan_workflow
+from adk_airflow import AdkDag, AdkTaskGroup, AdkWorkflowOperator, NodeOptions, plan_workflow
 from adk_airflow.errors import NodeOverrideError, UnsupportedWorkflowError
-from adk_airflow.runtime import source as sources
 from adk_airflow.testing import run_dag, run_workflow
-from adk_airflow.translator.graph import Graph, read_graph
-from adk_airflow.translator.overrides import check_max_iterations
 
 # What a translation decides, or cannot do with; the rest of BaseOperator's arguments is a user's to give.
 NOT_A_USERS = {
@@ -207,11 +204,10 @@ def test_an_empty_input_and_an_empty_state_are_empty(mode: Any) -> None:
 # -- limits of loops -----------------------------------------------------------------------------------------
 
 
-def looping() -> Graph:
+def looping() -> Workflow:
     spin, draft, end = step("spin"), step("draft"), step("end")
     inner = Workflow(name="inner", edges=[("START", spin, {"again": spin})])
-    outer = Workflow(name="wf", edges=[("START", draft, {"again": draft, "on": inner}), (inner, end)])
-    return read_graph(sources.resolve(outer, described_as="wf"))
+    return Workflow(name="wf", edges=[("START", draft, {"again": draft, "on": inner}), (inner, end)])
 
 
 @pytest.mark.parametrize(
@@ -227,10 +223,12 @@ def looping() -> Graph:
 )
 def test_limits_without_effect_are_refused(given: Any, says: str) -> None:
     with pytest.raises(NodeOverrideError) as raised:
-        check_max_iterations(looping(), given, "workflow 'wf'")
+        AdkWorkflowOperator(task_id="t", workflow=looping(), max_iterations=given)
 
     assert says in str(raised.value)
 
 
 def test_limits_of_loops_are_taken_by_path() -> None:
-    assert check_max_iterations(looping(), {"draft": 3, "inner/spin": 1}, "workflow 'wf'") is None
+    limits = {"draft": 3, "inner/spin": 1}
+
+    assert AdkWorkflowOperator(task_id="t", workflow=looping(), max_iterations=limits).max_iterations == limits
