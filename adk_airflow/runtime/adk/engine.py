@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from google.adk.agents.context import Context
+from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.workflow import BaseNode, Workflow
 from pydantic import PrivateAttr
 
@@ -83,31 +84,31 @@ async def run_workflow(run: Run, *, max_iterations: Mapping[str, int] | None = N
     """
     result = RunResult(state=dict(run.state))
     workflow = hosted(run.workflow, given=run.state, result=result, **_limits(run.workflow, max_iterations or {}))
-    published = _Published(run.on_event)
-    await drive(replace(run, on_event=published.note), workflow, result)
+    published = _Published()
+    await drive(published.beside(run), workflow, result)
     if result.error is None:
         # As ADK's event holds it; its engine keeps what the workflow's output_schema makes of it.
         result.firings = [published.in_place_of(firing, f"{firing.node}@1") for firing in result.firings]
     return result
 
 
-class _Published:
-    """What ADK's events give out as the outputs of node runs.
+class _Published(BasePlugin):
+    """What ADK's events give out as the outputs of node runs, before another plugin replaces an event."""
 
-    Args:
-        on_event: Who else listens.
-    """
-
-    def __init__(self, on_event: Callable[[Event], None] | None) -> None:
-        self._on_event = on_event
+    def __init__(self) -> None:
+        super().__init__(name="adk_airflow_published")
         self._outputs: dict[str, Any] = {}
+        self._invocation_id: str | None = None
 
-    def note(self, event: Event) -> None:
-        """Takes one event of the run."""
-        if event.output is not None:
+    def beside(self, run: Run) -> Run:
+        """The run, with this plugin before those of its App."""
+        return replace(run, app=run.app.model_copy(update={"plugins": [self, *run.app.plugins]}))
+
+    async def on_event_callback(self, *, invocation_context: Any, event: Event) -> None:
+        """Takes one event, not of an agent that an ``AgentTool`` runs in an invocation of its own."""
+        self._invocation_id = self._invocation_id or invocation_context.invocation_id
+        if event.output is not None and invocation_context.invocation_id == self._invocation_id:
             self._outputs.update(dict.fromkeys(event.node_info.output_for or (), event.output))
-        if self._on_event is not None:
-            self._on_event(event)
 
     def in_place_of(self, firing: Firing, path: str) -> Firing:
         """The firing with the output of the events of the run at this path, if they have one."""
@@ -135,8 +136,8 @@ async def _drive_part(run: Run, part: HostedWorkflow) -> RunResult:
     for parent in reversed(run.parents):
         around = Part(frozenset({root.name}), [Arrival(root.name, parent.trigger)])
         root = part_of(parent.workflow, around, run.state, replaced={root.name: root})
-    published = _Published(run.on_event)
-    await drive(replace(run, on_event=published.note), root, result, part=True)
+    published = _Published()
+    await drive(published.beside(run), root, result, part=True)
     workflows = (*(parent.workflow for parent in run.parents), run.workflow)
     if all(map(is_terminal, workflows, (workflow.name for workflow in workflows[1:]))):
         runs: Counter[str] = Counter()
