@@ -64,6 +64,10 @@ class AdkWorkflowOperator(AdkInputOperator):
         else:
             described_as = str(getattr(workflow, "name", workflow))
             found = sources.resolve(workflow, described_as=described_as, app_name=app_name)
+        if self.max_iterations:
+            from adk_airflow.runtime.adk.max_iterations import check_max_iterations
+
+            check_max_iterations(found.workflow, self.max_iterations, self.where(found))
         return found
 
     def name_of(self, source: Source) -> str:

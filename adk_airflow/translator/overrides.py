@@ -33,28 +33,6 @@ def check(graph: Graph, nodes: Mapping[str, Mapping[str, Any]]) -> None:
             raise NodeOverrideError(f"{where}, node {path!r}: {problem}")
 
 
-def check_max_iterations(graph: Graph, given: Mapping[str, int], where: str) -> None:
-    """Refuses limits that would have no effect.
-
-    Args:
-        graph: The workflow's graph.
-        given: How often a node may run, by its path.
-        where: How the error names the workflow, such as ``workflow 'draft'``.
-
-    Raises:
-        NodeOverrideError: It names a node that is not there (with the nearest right name) or is in no loop, or a limit is no
-            integer of 1 or more.
-    """
-    if not isinstance(given, Mapping):
-        raise NodeOverrideError(f"{where}: max_iterations takes a dict of limits by node name, not {given!r}")
-    found = dict(_by_path(graph, ""))
-    for path, limit in given.items():
-        _refuse_unknown(path, found, where)
-        problem = _no_integer("max_iterations", limit) or _in_no_loop(*found[path])
-        if problem:
-            raise NodeOverrideError(f"{where}, node {path!r}: {problem}")
-
-
 def _by_path(graph: Graph, inside: str) -> Iterator[tuple[str, tuple[Graph, Node]]]:
     for node in graph.nodes:
         yield inside + node.name, (graph, node)

@@ -12,10 +12,7 @@ from google.adk.workflow import JoinNode, node
 
 from adk_airflow import AdkDag, AdkTaskGroup, NodeOptions, plan_workflow
 from adk_airflow.errors import NodeOverrideError, UnsupportedWorkflowError
-from adk_airflow.runtime import source as sources
 from adk_airflow.testing import run_dag, run_workflow
-from adk_airflow.translator.graph import Graph, read_graph
-from adk_airflow.translator.overrides import check_max_iterations
 
 # What a translation decides, or cannot do with; the rest of BaseOperator's arguments is a user's to give.
 NOT_A_USERS = {
@@ -202,35 +199,3 @@ def test_an_empty_input_and_an_empty_state_are_empty(mode: Any) -> None:
         AdkTaskGroup(Workflow(name="wf", edges=[("START", node(both, name="both"))]), "g", mode=mode, input="", state={})
 
     assert next(iter(run_dag(dag).outputs.values()))[-1] == ["", "none"]
-
-
-# -- limits of loops -----------------------------------------------------------------------------------------
-
-
-def looping() -> Graph:
-    spin, draft, end = step("spin"), step("draft"), step("end")
-    inner = Workflow(name="inner", edges=[("START", spin, {"again": spin})])
-    outer = Workflow(name="wf", edges=[("START", draft, {"again": draft, "on": inner}), (inner, end)])
-    return read_graph(sources.resolve(outer, described_as="wf"))
-
-
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
-        ({"darft": 3}, "workflow 'wf' has no node 'darft'. Did you mean 'draft'?"),
-        ({"spin": 3}, "workflow 'wf' has no node 'spin'. Did you mean 'inner/spin'?"),
-        ({"end": 3}, "workflow 'wf', node 'end': max_iterations is for nodes of a loop, and this one is in none"),
-        ({"draft": 0}, "workflow 'wf', node 'draft': max_iterations 0 is not an integer of 1 or more"),
-        ({"draft": "3"}, "max_iterations '3' is not an integer"),
-        (3, "max_iterations takes a dict of limits by node name, not 3"),
-    ],
-)
-def test_limits_without_effect_are_refused(given: Any, says: str) -> None:
-    with pytest.raises(NodeOverrideError) as raised:
-        check_max_iterations(looping(), given, "workflow 'wf'")
-
-    assert says in str(raised.value)
-
-
-def test_limits_of_loops_are_taken_by_path() -> None:
-    assert check_max_iterations(looping(), {"draft": 3, "inner/spin": 1}, "workflow 'wf'") is None
