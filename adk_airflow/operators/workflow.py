@@ -57,7 +57,6 @@ class AdkWorkflowOperator(AdkInputOperator):
     def load(self) -> Source:
         """Imports the workflow, and google-adk with it."""
         from adk_airflow.runtime import source as sources
-        from adk_airflow.runtime.adk import max_iterations
 
         workflow, app_name = shown(self.workflow), self.app_name or self.dag_id
         if isinstance(workflow, str):
@@ -65,7 +64,10 @@ class AdkWorkflowOperator(AdkInputOperator):
         else:
             described_as = str(getattr(workflow, "name", workflow))
             found = sources.resolve(workflow, described_as=described_as, app_name=app_name)
-        max_iterations.check(found.workflow, self.max_iterations)
+        if self.max_iterations:
+            from adk_airflow.runtime.adk.max_iterations import check_max_iterations
+
+            check_max_iterations(found.workflow, self.max_iterations, self.where(found))
         return found
 
     def name_of(self, source: Source) -> str:

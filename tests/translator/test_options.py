@@ -10,7 +10,7 @@ from airflow.sdk import DAG, BaseOperator, TaskGroup
 from google.adk import Workflow
 from google.adk.workflow import JoinNode, node
 
-from adk_airflow import AdkDag, AdkTaskGroup, AdkWorkflowOperator, NodeOptions, plan_workflow
+from adk_airflow import AdkDag, AdkTaskGroup, NodeOptions, plan_workflow
 from adk_airflow.errors import NodeOverrideError, UnsupportedWorkflowError
 from adk_airflow.testing import run_dag, run_workflow
 
@@ -199,36 +199,3 @@ def test_an_empty_input_and_an_empty_state_are_empty(mode: Any) -> None:
         AdkTaskGroup(Workflow(name="wf", edges=[("START", node(both, name="both"))]), "g", mode=mode, input="", state={})
 
     assert next(iter(run_dag(dag).outputs.values()))[-1] == ["", "none"]
-
-
-# -- limits of loops -----------------------------------------------------------------------------------------
-
-
-def looping() -> Workflow:
-    spin, draft, end = step("spin"), step("draft"), step("end")
-    inner = Workflow(name="inner", edges=[("START", spin, {"again": spin})])
-    return Workflow(name="wf", edges=[("START", draft, {"again": draft, "on": inner}), (inner, end)])
-
-
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
-        ({"darft": 3}, "workflow 'wf' has no node 'darft'. Did you mean 'draft'?"),
-        ({"spin": 3}, "workflow 'wf' has no node 'spin'. Did you mean 'inner/spin'?"),
-        ({"end": 3}, "workflow 'wf', node 'end': max_iterations is for nodes of a loop, and this one is in none"),
-        ({"draft": 0}, "workflow 'wf', node 'draft': max_iterations 0 is not an integer of 1 or more"),
-        ({"draft": "3"}, "max_iterations '3' is not an integer"),
-        (3, "max_iterations takes a dict of limits by node name, not 3"),
-    ],
-)
-def test_limits_without_effect_are_refused(given: Any, says: str) -> None:
-    with pytest.raises(NodeOverrideError) as raised:
-        AdkWorkflowOperator(task_id="t", workflow=looping(), max_iterations=given)
-
-    assert says in str(raised.value)
-
-
-def test_limits_of_loops_are_taken_by_path() -> None:
-    limits = {"draft": 3, "inner/spin": 1}
-
-    assert AdkWorkflowOperator(task_id="t", workflow=looping(), max_iterations=limits).max_iterations == limits

@@ -6,57 +6,56 @@ import difflib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from google.adk.workflow import Workflow
+from google.adk.workflow import BaseNode, Workflow
 
 from adk_airflow.errors import LoopLimitError, NodeOverrideError
 
 
-def check(workflow: Workflow, most: Mapping[str, int]) -> None:
+def check_max_iterations(workflow: Workflow, given: Mapping[str, int], where: str) -> None:
     """Refuses limits that would have no effect.
 
     Args:
         workflow: The workflow.
-        most: How often a node may run, by its path.
+        given: How often a node may run, by its path.
+        where: How the error names the workflow, such as ``workflow 'draft'``.
 
     Raises:
         NodeOverrideError: It names a node that is not there (with the nearest right name) or is in no loop, or a limit is no
             integer of 1 or more.
     """
-    if not isinstance(most, Mapping):
-        raise NodeOverrideError(f"workflow {workflow.name!r}: max_iterations takes a dict of limits by node name, not {most!r}")
-    in_loop = dict(_by_path(workflow, "")) if most else {}
-    for path, limit in most.items():
-        if path not in in_loop:
-            inside = [other for other in in_loop if other.endswith(f"/{path}")]
-            near = inside or difflib.get_close_matches(str(path), in_loop, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else f" It has: {', '.join(sorted(in_loop))}."
-            raise NodeOverrideError(f"workflow {workflow.name!r} has no node {path!r}.{hint}")
+    if not isinstance(given, Mapping):
+        raise NodeOverrideError(f"{where}: max_iterations takes a dict of limits by node name, not {given!r}")
+    found = dict(_by_path(workflow, ""))
+    for path, limit in given.items():
+        if path not in found:
+            inside = [other for other in found if other.endswith(f"/{path}")]
+            near = inside or difflib.get_close_matches(str(path), found, n=1)
+            hint = f"Did you mean {near[0]!r}?" if near else f"It has: {', '.join(sorted(found))}."
+            raise NodeOverrideError(f"{where} has no node {path!r}, which max_iterations names. {hint}")
         if type(limit) is not int or limit < 1:
-            problem = f"max_iterations {limit!r} is not an integer of 1 or more"
-        elif not in_loop[path]:
-            problem = "max_iterations is for nodes of a loop, and this one is in none"
-        else:
-            continue
-        raise NodeOverrideError(f"workflow {workflow.name!r}, node {path!r}: {problem}")
+            raise NodeOverrideError(f"{where}, node {path!r}: max_iterations {limit!r} is not an integer of 1 or more")
+        if not _in_loop(*found[path]):
+            raise NodeOverrideError(f"{where}, node {path!r}: max_iterations is for nodes of a loop, and this one is in none")
 
 
-def _by_path(workflow: Workflow, inside: str) -> Iterator[tuple[str, bool]]:
-    """The path of each node, and whether it is in a loop of its workflow."""
-    graph = workflow.graph
-    assert graph is not None
-    following: dict[str, set[str]] = {}
-    for edge in graph.edges:
-        following.setdefault(edge.from_node.name, set()).add(edge.to_node.name)
-    for node in graph.nodes:
-        reached: set[str] = set()
-        todo = [node.name]
-        while todo:
-            new = following.get(todo.pop(), set()) - reached
-            reached |= new
-            todo += new
-        yield inside + node.name, node.name in reached
-        if isinstance(node, Workflow) and node.graph is not None:
+def _by_path(workflow: Workflow, inside: str) -> Iterator[tuple[str, tuple[Workflow, BaseNode]]]:
+    for node in workflow.graph.nodes if workflow.graph is not None else ():
+        yield inside + node.name, (workflow, node)
+        if isinstance(node, Workflow):
             yield from _by_path(node, f"{inside}{node.name}/")
+
+
+def _in_loop(workflow: Workflow, node: BaseNode) -> bool:
+    """Whether edges lead from the node back to it."""
+    assert workflow.graph is not None
+    reached: set[str] = set()
+    todo = [node.name]
+    while todo:
+        source = todo.pop()
+        following = {edge.to_node.name for edge in workflow.graph.edges if edge.from_node.name == source} - reached
+        reached |= following
+        todo.extend(following)
+    return node.name in reached
 
 
 class IterationLimit:
