@@ -174,7 +174,9 @@ class AdkItemOperator(AdkSpecOperator):
         batch, trigger = task.received
 
         def work(run: Run) -> Awaitable[RunResult]:
-            return engine.run_items(run, node, batch.run, batch.items, trigger)
+            return engine.run_items(
+                run, node, batch.run, batch.items, trigger, mapped_tasks=self.max_active_tis_per_dagrun or 1
+            )
 
         run = task.adk_run()
         body = graph.body_of(graph.find_node(task.source.workflow, node))

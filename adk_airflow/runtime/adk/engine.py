@@ -40,11 +40,23 @@ async def run_part(
     return await _drive_part(run, part)
 
 
-async def run_items(run: Run, node_name: str, firing: int, items: Sequence[Item], trigger: Trigger) -> RunResult:
-    """Runs items of the ``firing``-th run (from 0) of the parallel worker ``node_name``, as many at once as it allows."""
+async def run_items(
+    run: Run, node_name: str, firing: int, items: Sequence[Item], trigger: Trigger, *, mapped_tasks: int = 1
+) -> RunResult:
+    """Runs items of a parallel worker, as many at once as are this task's share of ``max_parallel_workers``.
+
+    Args:
+        run: The Airflow run.
+        node_name: The worker.
+        firing: Which of its runs the items belong to, from 0.
+        items: The items.
+        trigger: What triggered that run.
+        mapped_tasks: How many such tasks may run at once.
+    """
     worker = find_node(run.workflow, node_name)
     inner = body_of(worker)
-    at_once = asyncio.Semaphore(parallel_worker_of(worker).max_parallel_workers or len(items))
+    most = parallel_worker_of(worker).max_parallel_workers
+    at_once = asyncio.Semaphore(max(1, most // mapped_tasks) if most else len(items))
     outputs: dict[int, Any] = {}
 
     async def one(ctx: Context, item: Item) -> None:

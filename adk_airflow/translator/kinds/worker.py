@@ -71,7 +71,7 @@ class ParallelWorker(Kind):
                 node_kind=node.inner_kind,
                 upstream=(Upstream(items),),
                 scope=place.scope,
-                max_active=node.max_parallel_workers,
+                max_active=_tasks_at_once(node.max_parallel_workers, size),
                 arguments=arguments,
                 why=f"Runs once per item{most}.",
                 description=node.description,
@@ -141,6 +141,11 @@ class ParallelWorker(Kind):
     def tooltip(self, task: PlannedTask) -> str:
         """What the UI says of the group that the mapped task belongs to."""
         return f"Parallel worker: one task per item{_at_once(task)}. {task.description}".strip() if task.kind == "item" else ""
+
+
+def _tasks_at_once(most: int | None, batch_size: int | None) -> int | None:
+    """How many mapped tasks may run at once, so that no more than ``most`` items do; each task runs its share of them."""
+    return most and max(1, most // (batch_size or 1))
 
 
 def _at_once(task: PlannedTask) -> str:
