@@ -13,6 +13,7 @@ from google.adk.events.request_input import RequestInput
 from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_response import LlmResponse
 from google.adk.tools.function_tool import FunctionTool
+from google.adk.tools.long_running_tool import LongRunningFunctionTool
 from google.adk.workflow import START, node
 from google.genai import types
 
@@ -154,6 +155,37 @@ def test_a_tool_that_wants_a_confirmation_as_a_node_asks_for_input_as_adk_does(m
     _, words = error_of(run_workflow(wf, mode=mode))
 
     assert "node wf@1/pay@1 asks a person for input: 'Please approve or reject the tool call pay()" in words
+
+
+class Calls(BaseLlm):
+    """A model that calls the function that it is named after."""
+
+    async def generate_content_async(self, llm_request: Any, stream: bool = False) -> AsyncGenerator[LlmResponse, None]:
+        await asyncio.sleep(0)
+        part = types.Part(function_call=types.FunctionCall(name=self.model, args={"request": "x"}))
+        yield LlmResponse(content=types.Content(role="model", parts=[part]))
+
+
+def approve(request: str) -> None:
+    """Asks for an approval."""
+
+
+@both
+def test_an_agent_whose_helper_asks_is_not_named_beside_it(mode: Mode) -> None:
+    agent = LlmAgent(name="agent", mode="task", model=Calls(model="helper"), sub_agents=[helper()])
+    _, words = error_of(run_workflow(Workflow(name="wf", edges=[(START, agent)]), mode=mode))
+
+    assert words.count(" asks a person") == 1
+    assert "/helper@" in words
+    assert "'Which colour?'" in words
+
+
+@both
+def test_nor_is_one_whose_long_running_tool_waits(mode: Mode) -> None:
+    agent = LlmAgent(name="agent", mode="task", model=Calls(model="approve"), tools=[LongRunningFunctionTool(approve)])
+    _, words = error_of(run_workflow(Workflow(name="wf", edges=[(START, agent)]), mode=mode))
+
+    assert "node wf@1/agent@1 waits for the answer of the long-running tool 'approve', which" in words
 
 
 def test_a_request_for_credentials_tells_nothing_of_its_arguments() -> None:

@@ -113,14 +113,15 @@ class Questions(BasePlugin):
         ids = dict.fromkeys(interrupt_ids)
         found = [question for name, question in self._asked.items() if name in ids]
         found += [Question(self._root.name, "input", "", name) for name in ids if name not in self._asked]
-        return found + [Question(path, "task_agent", words) for path, words in self._working.items() if self._waits(path)]
+        asking = [Question(path, "task_agent", words) for path, words in self._working.items() if self._waits(path)]
+        return _without_echoes(found + asking)
 
     def without_response(self) -> list[Question]:
         """What an agent that is the root waits for: its calls that nobody has answered, and what it asks itself."""
         calls = list(self._without_response.values())
         asking = [Question(path, "task_agent", words) for path, words in self._working.items() if path not in self._with_output]
         # Where an agent in task mode asks, the call that handed over to it says less.
-        return [call for call in calls if call.kind != "task_agent" or not asking] + asking
+        return _without_echoes([call for call in calls if call.kind != "task_agent" or not asking] + asking)
 
     def _waits(self, path: str) -> bool:
         """Whether ADK waits for the agent: not when it has a result, or when the node that called it goes on without one."""
@@ -128,6 +129,17 @@ class Questions(BasePlugin):
             return False
         known, node = static_node(self._root, path)
         return known == path or (node.wait_for_output and known not in self._with_output)
+
+
+def _without_echoes(questions: list[Question]) -> list[Question]:
+    """Leaves out an agent in task mode that asks nothing itself: its tool waits, or an agent that it handed over to asks."""
+
+    def is_echo(question: Question) -> bool:
+        others = (other.path for other in questions if other is not question)
+        silent = question.kind == "task_agent" and not question.text
+        return silent and any(f"{path}/".startswith(f"{question.path}/") for path in others)
+
+    return [question for question in questions if not is_echo(question)]
 
 
 def _text(kind: Kind, call: Any) -> str:
