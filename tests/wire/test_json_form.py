@@ -121,6 +121,18 @@ class Hexed(BaseModel):
     data: bytes
 
 
+class Renamed(BaseModel):
+    """A model whose fields and computed parts are shown under other names."""
+
+    model_config = ConfigDict(serialize_by_alias=True)
+    left: bytes = Field(default=b"", alias="right")
+    right: bytes = Field(default=b"", alias="left")
+
+    @computed_field(alias="bothParts")
+    def both(self) -> bytes:
+        return self.left + self.right
+
+
 class Pictures(RootModel[list[Picture]]):
     pass
 
@@ -184,6 +196,7 @@ def test_keys_become_text_and_none_is_lost(value: object, expected: object) -> N
             {"inline_data": {"data": "+/8=", "mime_type": "image/png"}},
         ),
         (Hexed(data=PNG), {"data": PNG.hex()}),
+        (Renamed(right=PNG, left=b"hi"), {"right": PNG_TEXT, "left": "aGk=", "bothParts": "iVBOR2hp"}),
         (Shown(), SHOWN),
         (Shown(picture=Picture(data=PNG)), {**SHOWN, "picture": {"data": PNG_TEXT, "more": []}}),
         (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import collections
+import contextlib
 import dataclasses
 import datetime as dt
 import enum
@@ -135,10 +136,23 @@ def _joined(raw: Any, held: Any, shown: Any) -> Any:
 
 def _part(raw: Any, key: Any) -> Any:
     if isinstance(raw, BaseModel):
-        return vars(raw).get(key, (raw.model_extra or {}).get(key, _ABSENT))
+        return _part_of_model(raw, key)
     if dataclasses.is_dataclass(raw):
         return getattr(raw, key, _ABSENT)
     return raw.get(key, _ABSENT) if isinstance(raw, dict) else _ABSENT
+
+
+def _part_of_model(model: BaseModel, key: Any) -> Any:
+    """What the model holds, or computes, under the name that pydantic shows it by."""
+    cls = type(model)
+    computed = {shown: name for name, field in cls.model_computed_fields.items() for shown in (name, field.alias)}
+    if cls.model_config.get("serialize_by_alias"):
+        key = next((name for name, field in cls.model_fields.items() if field.serialization_alias == key), key)
+    held = {**(model.model_extra or {}), **vars(model)}
+    if key not in held and key in computed:
+        with contextlib.suppress(Exception):
+            return getattr(model, computed[key])
+    return held.get(key, _ABSENT)
 
 
 def _of_bytes(raw: Any, held: bytes, shown: Any) -> Any:
