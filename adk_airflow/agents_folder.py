@@ -7,6 +7,7 @@ that runs a project's agent has it in its environment. In a task only the projec
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import itertools
 import os
@@ -21,10 +22,14 @@ from typing import Any
 from airflow.sdk import DAG, BaseOperator, get_parsing_context
 
 from adk_airflow.errors import AgentsFolderError
+from adk_airflow.runtime import failures
 from adk_airflow.runtime.project import Project, own_environment
 
 BROKEN = "broken_project"
 BROKEN_TAG = "broken-adk-project"
+
+# What importing a project can fail with; Airflow's limit for a DAG file and an interrupt are the whole file's.
+_FAILURES = (Exception, SystemExit, asyncio.CancelledError)
 
 # What AdkDag and AdkAgentOperator take and a DAG does not.
 _OF_AGENTS = ("mode", "nodes", "llm_conn_id", "session_id")
@@ -89,7 +94,7 @@ def load_agents(
             try:
                 if not wanted.project.is_none():
                     dags[name] = wanted.make_dag()
-            except (Exception, SystemExit) as error:
+            except _FAILURES as error:
                 dags[name] = _broken_dag(wanted, error)
     return dags
 
@@ -148,7 +153,7 @@ class BrokenProjectOperator(BaseOperator):
         """
         try:
             self._make_dag()
-        except (Exception, SystemExit) as error:
+        except _FAILURES as error:
             raise AgentsFolderError(f"ADK project {self.project!r} is broken: {_one_line(error)}") from error
         raise AgentsFolderError(
             f"ADK project {self.project!r} was broken when its DAG file was parsed: see the DAG's documentation. Here and now"
@@ -302,9 +307,9 @@ def _details(project: Project, error: BaseException) -> str:
         own = [frame for frame in chain.stack if Path(frame.filename).is_relative_to(project.path)]
         chain.stack = traceback.StackSummary.from_list(own)
         chain = chain.__cause__ or chain.__context__
-    return "".join(shown.format()).strip()
+    return failures.masked("".join(shown.format()).strip())
 
 
 def _one_line(error: BaseException) -> str:
     words = str(error).strip()
-    return f"{type(error).__name__}: {words.splitlines()[0] if words else ''}"
+    return failures.masked(f"{type(error).__name__}: {words.splitlines()[0] if words else ''}")

@@ -45,7 +45,11 @@ class AdkOperator(BaseOperator):
 
     def execute(self, context: Any) -> Any:
         """Returns the plain output; XCom ``adk`` holds the envelope."""
-        return live(self, context, self._remember)
+        output = live(self, context, self._remember)
+        if output is None and self.do_xcom_push and context["ti"].map_index >= 0:
+            # Airflow leaves None out, which would move the others in the list of a mapped task's outputs.
+            context["ti"].xcom_push(key="return_value", value=None)
+        return output
 
     def _remember(self, task: Task | None) -> None:
         self._task = task

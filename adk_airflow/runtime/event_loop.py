@@ -27,6 +27,7 @@ import sys
 import threading
 import time
 import traceback
+import weakref
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
@@ -72,7 +73,7 @@ class TaskLoop:
         self._thread = threading.get_ident()
         self._context = contextvars.copy_context()
         self._executor = ThreadPoolExecutor(thread_name_prefix="asyncio")
-        self._loop = asyncio.new_event_loop()
+        self._loop = _Loop()
         self._loop.set_default_executor(self._executor)
         asyncio.set_event_loop(self._loop)  # for code that asks for the loop before it runs
         if self._seconds is not None:
@@ -100,6 +101,7 @@ class TaskLoop:
                 self._await_threads()
         finally:
             self._open = False
+            self._loop.end_subprocesses()
             self._executor.shutdown(wait=False, cancel_futures=True)
             asyncio.set_event_loop(None)
             self._loop.close()
@@ -245,6 +247,31 @@ def has_own_process() -> bool:
     from airflow.sdk.execution_time.comms import CommsDecoder
 
     return isinstance(comms, CommsDecoder)
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    """An event loop that ends the processes that it started.
+
+    Asyncio ends one when nothing refers to it any longer, which the traceback of an error does; Airflow waits for its output.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._started: weakref.WeakSet[asyncio.SubprocessTransport] = weakref.WeakSet()
+
+    async def subprocess_exec(self, *args: Any, **kwargs: Any) -> Any:
+        transport, protocol = await super().subprocess_exec(*args, **kwargs)
+        self._started.add(transport)
+        return transport, protocol
+
+    async def subprocess_shell(self, *args: Any, **kwargs: Any) -> Any:
+        transport, protocol = await super().subprocess_shell(*args, **kwargs)
+        self._started.add(transport)
+        return transport, protocol
+
+    def end_subprocesses(self) -> None:
+        for transport in list(self._started):
+            transport.close()
 
 
 class _Watchdog:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from adk_airflow.errors import AgentsFolderError
+from adk_airflow.runtime import failures
 
 if TYPE_CHECKING:
     from google.adk.apps.app import App
@@ -136,10 +137,13 @@ class Project:
 
 @contextlib.contextmanager
 def own_environment() -> Iterator[None]:
-    """Takes back what is set meanwhile in the process's environment."""
+    """Takes back what is set meanwhile in the process's environment, and its secrets out of what fails."""
     before = dict(os.environ)
     try:
         yield
+    except BaseException as error:
+        failures.hide_secrets(error)
+        raise
     finally:
         for name in os.environ.keys() - before.keys():
             del os.environ[name]

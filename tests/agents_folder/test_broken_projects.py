@@ -25,6 +25,7 @@ PROBLEMS = {
     "syntax": ("root_agent = (", "SyntaxError: .*never closed"),
     "missing": ("import no_such_library", "ModuleNotFoundError: .*No module named 'no_such_library'"),
     "exits": ("import sys\nsys.exit('bye')", "SystemExit: bye"),
+    "cancelled": ("import asyncio\nraise asyncio.CancelledError('too late')", "CancelledError: too late"),
     "empty": ("agent = 1", "ValueError: No root_agent found for"),
     "number": ("root_agent = 3", "ValueError: A 'root_agent' was found .* but it is not a BaseAgent"),
     "refused": (
@@ -64,6 +65,15 @@ def test_a_run_of_it_fails_with_the_reason_in_the_log(folder: Any, capsys: pytes
     log = capsys.readouterr().out
     assert f"ADK project {bad!r} is broken: RuntimeError" in log
     assert "no such table" in log
+
+
+def test_what_is_shown_of_it_holds_no_secret_of_its_environment(folder: Any) -> None:
+    source = "import os\nraise RuntimeError('refused: ' + os.environ['SHOP_API_KEY'])"
+    bad = folder.project("bad", agent__py=source, env="SHOP_API_KEY=not-to-be-shown").name
+    broken = folder.bag('dags = load_agents("agents/")').dags[bad]
+
+    assert "refused: ***" in broken.doc_md
+    assert "not-to-be-shown" not in f"{broken.doc_md} {broken.description}"
 
 
 def test_its_documentation_shows_its_own_lines_alone(folder: Any) -> None:

@@ -366,6 +366,15 @@ def test_a_question_to_a_person_is_a_clear_error(gemini: Start, ask: Ask, agent:
     assert what in run.error[1]
 
 
+@pytest.mark.parametrize("kind", [SequentialAgent, ParallelAgent, LoopAgent])
+def test_a_question_of_a_step_names_the_step(gemini: Start, ask: Ask, kind: Any) -> None:
+    gemini(by_agent({"desk": call("ticket")}))
+    run = ask(kind(name="steps", sub_agents=[named("desk", tools=[LongRunningFunctionTool(ticket)])]))
+
+    assert run.error is not None
+    assert run.error[1].startswith("agent 'steps': node desk waits for the answer of the long-running tool 'ticket'")
+
+
 def test_a_long_running_tool_that_answers_at_once_is_no_question(gemini: Start, ask: Ask) -> None:
     gemini(
         lambda request: f"it is {request.function_responses[0]['response']}" if request.function_responses else call("pending")

@@ -63,6 +63,27 @@ def test_what_upstream_tasks_give_keeps_its_type_and_ordinary_tasks_read_the_res
     assert seen == ["HI!HI!"]
 
 
+def half(number: int) -> int | None:
+    return None if number % 2 else number // 2
+
+
+def test_a_result_of_none_keeps_its_place_in_the_list_of_a_mapped_task() -> None:
+    seen = []
+
+    @task
+    def after(halves: list[int | None]) -> None:
+        seen.extend(halves)
+
+    with DAG("mapped_none", schedule=None) as dag:
+        mapped = AdkToolOperator.partial(task_id="use", tool=half).expand(
+            arguments=[{"number": 2}, {"number": 3}, {"number": 4}]
+        )
+        after(mapped.output)
+
+    assert run_dag(dag).state == "success"
+    assert seen == [1, None, 2]
+
+
 def test_it_is_mapped() -> None:
     with DAG("using", schedule=None) as dag:
         AdkToolOperator.partial(task_id="use", tool=agents.add).expand(arguments=[{"a": 1, "b": 2}, {"a": 3, "b": 4}])

@@ -209,6 +209,23 @@ def test_saves_at_one_time_are_all_kept(uri: str) -> None:
     assert [load(service, "a", number) for number in numbers] == [f"text {number}" for number in range(24)]
 
 
+def test_what_is_saved_while_others_delete_is_kept_whole(tmp_path: Path) -> None:
+    service = ObjectStorageArtifactService(f"file://{tmp_path}")
+
+    async def save_and_delete() -> None:
+        for _ in range(20):
+            saves = [service.save_artifact(filename="a", artifact=types.Part(text="whole"), **RUN) for _ in range(4)]
+            await asyncio.gather(*saves, *(service.delete_artifact(filename="a", **RUN) for _ in range(4)))
+            for number in await service.list_versions(filename="a", **RUN):
+                assert await service.load_artifact(filename="a", version=number, **RUN) == types.Part(text="whole")
+        await service.delete_artifact(filename="a", **RUN)
+
+    asyncio.run(save_and_delete())
+
+    assert keys(service) == []
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
 SAVER = """
 import asyncio, sys
 from google.genai import types

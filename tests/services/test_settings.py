@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from importlib.util import find_spec
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from google.adk.memory.in_memory_memory_service import InMemoryMemoryService
 from google.adk.sessions.sqlite_session_service import SqliteSessionService
+from google.genai import types
 
 from adk_airflow.errors import ServiceConfigurationError
 from adk_airflow.runtime.services import settings
@@ -219,3 +221,15 @@ def test_a_session_service_that_cannot_be_is_one_error_that_names_the_setting(
 
     with pytest.raises(ServiceConfigurationError, match=rf"^\[adk_airflow\] session_service_uri .*{words}"):
         settings.durable_session_service("s", "agent 'x'")
+
+
+def test_a_place_that_cannot_be_written_is_named_by_its_setting(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere" / "at all")
+    monkeypatch.setenv("AIRFLOW__ADK_AIRFLOW__ARTIFACTS_URI", f"file://{tmp_path}/link")
+    service = settings.default_artifact_service()
+    save = service.save_artifact(app_name="a", user_id="u", session_id="s", filename="f", artifact=types.Part(text="x"))
+
+    with pytest.raises(OSError, match="link") as caught:
+        asyncio.run(save)
+
+    assert caught.value.__notes__ == ["Artifact 'f' cannot be written to the place that [adk_airflow] artifacts_uri names."]

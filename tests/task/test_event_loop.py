@@ -229,6 +229,27 @@ def test_work_that_is_ended_may_clean_up() -> None:
     assert closed == [True]
 
 
+def test_a_process_that_the_work_waits_for_ends_too() -> None:
+    started: list[asyncio.subprocess.Process] = []
+
+    async def wait_for_process() -> None:
+        started.append(await asyncio.create_subprocess_exec("sleep", "600"))
+        await started[0].wait()
+
+    with pytest.raises(AirflowTaskTimeout) as caught, TaskLoop(WHERE, seconds=0.3, grace=0.5) as loop:
+        loop.run(wait_for_process())
+
+    assert caught.tb is not None  # which holds on to the process
+    assert until(lambda: not _runs(started[0].pid))
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
 def test_what_is_left_behind_is_said() -> None:
     log = Log()
     with pytest.raises(AirflowTaskTimeout), TaskLoop(WHERE, seconds=0.2, grace=0.5, log=log) as loop:

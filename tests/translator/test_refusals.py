@@ -120,6 +120,11 @@ def test_edges_that_are_no_list() -> None:
         (lambda: node(3), "Invalid node type: <class 'int'>"),  # type: ignore[call-overload]
         (lambda: LlmAgent(name="bot", mode="caht"), "mode is 'caht': Input should be 'chat', 'task' or 'single_turn'"),  # type: ignore[arg-type]
         (lambda: LlmAgent(name="bot", modle="x"), "modle: Extra inputs are not permitted"),  # type: ignore[call-arg]
+        (
+            lambda: Workflow(name="w", edges=[(START, router)], output_schema="Order"),
+            "output_schema is 'Order' (str): give a type",
+        ),
+        (lambda: Workflow(name="w", edges=[("start", router)]), "'start' is text, not a node. The start is written 'START'"),
         (lambda: App(name="a b", root_agent=LlmAgent(name="bot")), "(it is named 'a b'): Invalid app name 'a b'"),
     ],
 )

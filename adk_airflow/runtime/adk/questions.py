@@ -36,7 +36,7 @@ class Question:
     """One thing that a node waits for.
 
     Attributes:
-        path: ADK's path of the node run, such as ``wf@1/review@3``.
+        path: ADK's path of the node run, such as ``wf@1/review@3``; the agent's name, where ADK gives it no path.
         kind: How it asks.
         text: The question, or the name of the tool; nothing of a request for credentials, which may hold secrets.
         interrupt_id: ADK's id of the interrupt; nothing of a task-mode agent, which has none.
@@ -94,8 +94,9 @@ class Questions(BasePlugin):
             # A call of anything else that gets no response is the hand-over to an agent in task mode, which asks.
             other: Kind = "long_running_tool" if call.id in (event.long_running_tool_ids or ()) else "task_agent"
             kind = _KINDS.get(call.name or "", other)
+            # A step of a SequentialAgent or the like that is the root has no path.
             self._asked[call.id or ""] = self._without_response[call.id or ""] = Question(
-                path, kind, _text(kind, call), call.id or ""
+                path or event.author, kind, _text(kind, call), call.id or ""
             )
         for response in event.get_function_responses():
             self._without_response.pop(response.id or "", None)

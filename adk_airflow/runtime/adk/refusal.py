@@ -64,6 +64,8 @@ def _faults(title: str, details: Sequence[ErrorDetails]) -> Iterator[str]:
             yield f"route of an Edge is {_a(given)}: {_ROUTE}"
         elif of_field[0]["type"] == "value_error":
             yield words[0]
+        elif loc and str(loc[0]).endswith("_schema"):
+            yield f"{loc[0]} is {_a(given)}: give a type itself, such as a BaseModel class or list[str]"
         else:
             is_what = "" if of_field[0]["type"] in ("missing", "extra_forbidden") else f" is {shown(given)}"
             yield "".join(map(str, loc)) + is_what + f": {' or '.join(dict.fromkeys(words))}"
@@ -78,6 +80,8 @@ def _edge_fault(edge: Any) -> str:
         return f"an edge is a tuple, {_FORMS}"
     for at, item in enumerate(edge):
         if isinstance(item, str) and item != "START":
+            if item.strip("_").upper() == "START":
+                return f"{item!r} is text, not a node. The start is written 'START', or START of google.adk.workflow"
             return f"{item!r} is text, not a node. A route stands in a dict: {_route_form(edge, at)}"
         if fault := _element_fault(item):
             return fault

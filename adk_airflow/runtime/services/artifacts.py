@@ -73,13 +73,15 @@ class ObjectStorageArtifactService(BaseArtifactService):
     Args:
         uri: Where artifacts are kept, such as ``file:///data/artifacts`` or ``s3://bucket/artifacts``.
         conn_id: Airflow connection for the URI, or None.
+        setting: Where the URI comes from, for errors; empty: from code.
 
     Raises:
         InputValidationError: By every method: an empty app, user or session; a session's artifact without a session.
     """
 
-    def __init__(self, uri: str, conn_id: str | None = None) -> None:
+    def __init__(self, uri: str, conn_id: str | None = None, *, setting: str = "") -> None:
         self.root = storage.open_place(uri, conn_id)
+        self._setting = setting
 
     def artifact_uri(self, app_name: str, user_id: str, session_id: str | None, filename: str, version: int) -> str:
         """Where the content of one version lies.
@@ -115,7 +117,12 @@ class ObjectStorageArtifactService(BaseArtifactService):
         content, meta = _split(part)
         meta |= {"filename": filename, "custom_metadata": _checked_metadata(filename, custom_metadata)}
         folder = self._folder(app_name, user_id, session_id, filename)
-        return await asyncio.to_thread(self._save, folder, filename, content, meta)
+        try:
+            return await asyncio.to_thread(self._save, folder, filename, content, meta)
+        except OSError as error:
+            of_setting = f" that {self._setting} names" if self._setting else ""
+            error.add_note(f"Artifact {filename!r} cannot be written to the place{of_setting}.")
+            raise
 
     def _save(self, folder: ObjectStoragePath, filename: str, content: bytes, meta: dict[str, Any]) -> int:
         latest = next(_versions(folder), None)
@@ -255,9 +262,9 @@ def _keys(scope: ObjectStoragePath, prefix: str) -> Iterator[str]:
 def _delete(folder: ObjectStoragePath) -> None:
     # First what makes each a version, so that an interrupted deletion leaves none without content.
     for version in list(_versions(folder)):
-        version.place.fs.rm_file(f"{version.place.path}/{_META}")
-    with contextlib.suppress(FileNotFoundError):
-        folder.fs.rm(folder.path, recursive=True)
+        with contextlib.suppress(FileNotFoundError):  # another deletes it too
+            version.place.fs.rm_file(f"{version.place.path}/{_META}")
+    storage.remove_folders(folder, [name for name in storage.names_in(folder) if name.isdecimal()])
 
 
 def _describe(version: _Version) -> ArtifactVersion:

@@ -41,7 +41,7 @@ def default_artifact_service() -> ObjectStorageArtifactService:
 
     uri = _uri("artifacts_uri") or f"file://{_airflow_home()}/adk_artifacts"
     try:
-        return ObjectStorageArtifactService(uri, _setting("artifacts_conn_id") or None)
+        return ObjectStorageArtifactService(uri, _setting("artifacts_conn_id") or None, setting="[adk_airflow] artifacts_uri")
     except Exception as error:
         raise _no_place("artifacts_uri", uri, error) from None
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import json
 import shutil
 import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -127,12 +128,40 @@ def create_folder(place: ObjectStoragePath, name: str, content: bytes, record_na
         return _create_keys(place, f"{token}/{name}", content, record_name, _json({**record, "content": f"{token}/{name}"}))
     draft = Path(place.parent.path) / f".{token}"
     try:
-        draft.mkdir(parents=True)
+        _make(draft)
         (draft / name).write_bytes(content)
         (draft / record_name).write_bytes(_json({**record, "content": name}))
         return _renamed(draft, place.path)
     finally:
         shutil.rmtree(draft, ignore_errors=True)  # there is none when all went well
+
+
+def _make(folder: Path) -> None:
+    """Makes a folder; the one that it is in may be removed meanwhile, for it is empty until then."""
+    for _ in range(100):
+        with contextlib.suppress(FileNotFoundError, FileExistsError):
+            folder.mkdir(parents=True)
+            return
+    folder.mkdir(parents=True)
+
+
+def remove_folders(place: ObjectStoragePath, names: Sequence[str]) -> None:
+    """Removes these folders in a folder, and it too where it is empty then. What others write meanwhile stays.
+
+    Raises:
+        OSError: One cannot be removed.
+    """
+    for name in names:
+        with contextlib.suppress(FileNotFoundError):  # removed by another
+            if not _is_local(place):
+                place.fs.rm(f"{place.path}/{name}", recursive=True)
+                continue
+            aside = Path(place.path) / f".{uuid.uuid4().hex}"
+            (Path(place.path) / name).rename(aside)
+            shutil.rmtree(aside)
+    if _is_local(place):
+        with contextlib.suppress(OSError):  # another writes into it, or has removed it
+            Path(place.path).rmdir()
 
 
 def _renamed(folder: Path, new: str) -> bool:
