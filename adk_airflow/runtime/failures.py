@@ -175,7 +175,7 @@ def explain(error: BaseException, *, cut_answers: Sequence[str] = ()) -> None:
         add_note(error, cut_answers[-1])
     if not str(error).strip() and not getattr(error, "__notes__", ()):
         frames = traceback.extract_tb(error.__traceback__)
-        what = "A time limit passed" if timed_out(error) else f"A {type(error).__name__} without a message was raised"
+        what = "A time limit passed" if timed_out(error) else f"{type(error).__name__} was raised without a message"
         where = next((frame for frame in reversed(frames) if not _is_library(frame.filename)), None)
         at = f" in {where.name} ({where.filename}, line {where.lineno}): {where.line}" if where else ""
         add_note(error, f"{what}{at}.")
@@ -207,6 +207,8 @@ def _class_names(error: BaseException) -> set[str]:
 
 # The request itself is refused. Not so 408, 409, 425 and 429, nor anything of the server's own.
 _REFUSED = {400, 401, 403, 405, 406, 411, 413, 414, 415, 422, 431, 451}
+# What libraries look up and do not find: a connection of Airflow's, credentials of Google's.
+_NOT_THERE = {"AirflowNotFoundException", "DefaultCredentialsError"}
 _VENDORS = ("google.genai", "anthropic", "openai", "litellm")
 
 
@@ -226,6 +228,8 @@ def is_permanent(error: BaseException) -> bool:
         return said
     if isinstance(inner := getattr(error, "error", None), Exception):  # ADK's error of a dynamic node
         return is_permanent(inner)
+    if _NOT_THERE & _class_names(error):
+        return True
     status = http_status(error)
     return status in _REFUSED or (status == 404 and type(error).__module__.startswith(_VENDORS))
 

@@ -12,9 +12,11 @@ import httpx
 import pytest
 from airflow.models.xcom import XComModel
 from airflow.sdk import DAG, Connection, ExceptionRetryPolicy, RetryAction, RetryRule
+from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.utils.session import create_session
 from google.adk.agents import LlmAgent
 from google.adk.workflow import START, Workflow
+from google.auth.exceptions import DefaultCredentialsError
 from google.genai import types
 from google.genai.errors import APIError, ClientError, ServerError
 from pydantic import BaseModel
@@ -81,6 +83,8 @@ def test_anthropics_errors_are_read_like_googles() -> None:
         (errors.ServiceConfigurationError, True),
         (errors.AgentAnswerError, False),
         (errors.LoopLimitError, False),
+        (AirflowNotFoundException, True),
+        (DefaultCredentialsError, True),
         (ValueError, False),
         (SystemExit, False),
     ],
