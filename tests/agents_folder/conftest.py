@@ -44,6 +44,10 @@ class Folder:
         return BundleDagBag(dag_folder=str(file), bundle_path=self.path, bundle_name="dags-folder", load_op_links=False)
 
 
+# google-adk keeps what is set before it reads the first `.env` of a process, in whichever test that is.
+os.environ["SET_BEFORE"] = "by Airflow"
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Folder]:
     before = (list(sys.path), dict(os.environ))

@@ -146,10 +146,7 @@ def test_outside_a_dag_file_it_returns_the_dags(folder: Any, echo: Callable[...,
         load_agents(folder.path / "nowhere")
 
 
-def test_what_an_env_file_sets_stays_with_its_project(
-    folder: Any, echo: Callable[..., str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SET_BEFORE", "by Airflow")
+def test_what_an_env_file_sets_stays_with_its_project(folder: Any, echo: Callable[..., str]) -> None:
     source = echo(
         "(AT_IMPORT, os.environ.get('OF_ONE'), os.environ.get('OF_TWO'))", "import os\nAT_IMPORT = os.environ.get('OF_ONE')"
     )
