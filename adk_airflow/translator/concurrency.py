@@ -78,15 +78,17 @@ class Concurrency:
     def repeating(self) -> set[str]:
         """The nodes that may run several times in a run whatever is emitted, lists of routes too.
 
-        Those in a loop, those with several ways in or behind such a node; a join, when all nodes before it may.
+        Those in a loop, those with several ways in or behind such a node; a join, when all nodes before it may: of START, which
+        it waits for once, it is given the input each time.
         """
         found = self._in_loop
         changed = True
         while changed:
             changed = False
             for at in range(1, len(self._names)):
-                ways = [found >> self._place[edge.source] & 1 for edge in self._in[at]]
-                repeats = all(ways) if at in self._joins else len(ways) > 1 or any(ways)
+                join = at in self._joins
+                ways = [found >> self._place[edge.source] & 1 for edge in self._in[at] if not (join and edge.source == START)]
+                repeats = bool(ways) and all(ways) if join else len(ways) > 1 or any(ways)
                 if repeats and not found >> at & 1:
                     found |= 1 << at
                     changed = True
@@ -142,11 +144,8 @@ class Concurrency:
                     for other in _bits(beside[at] & ~beside[target]):
                         changed |= put(other, target)
             for join in self._joins - repeating:
-                sources = [self._place[edge.source] for edge in self._in[join]]
-                if all(
-                    beside[source] >> source & 1 or self._goes_round(edge)
-                    for source, edge in zip(sources, self._in[join], strict=True)
-                ):
+                ways = [(self._place[edge.source], edge) for edge in self._in[join] if edge.source != START]
+                if ways and all(beside[source] >> source & 1 or self._goes_round(edge) for source, edge in ways):
                     repeating.add(join)
                     changed |= put(join, join) or True
         return beside

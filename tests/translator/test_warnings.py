@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 from google.adk import Agent, Workflow
 from google.adk.agents import SequentialAgent
+from google.adk.apps.app import App
 from google.adk.tools import FunctionTool, LongRunningFunctionTool, request_input
 from google.adk.tools.agent_tool import AgentTool
 from google.adk.workflow import DEFAULT_ROUTE, Edge, JoinNode, node
 
 from adk_airflow import plan_workflow
+from adk_airflow.testing import run_workflow
 
 BESIDE = {"state-between-branches", "no-cancel-on-failure"}
 
@@ -123,19 +125,36 @@ def test_hundreds_of_branches_are_looked_at_in_no_time_to_speak_of() -> None:
     assert warned(("START", tuple(branches), JoinNode(name="join"))) == BESIDE
 
 
-def test_a_nested_workflow_behind_a_join_that_fires_twice_runs_twice() -> None:
-    def build() -> Workflow:
-        inner = Workflow(name="inner", edges=[("START", step("last"))])
-        one, two, three, four, left, right = steps("one two three four left right")
-        join = JoinNode(name="join")
-        return Workflow(
-            name="wf",
-            edges=[("START", (one, two), left, join), ("START", (three, four), right, join), (join, inner)],
-        )
+def nested_behind(*joined: str) -> Workflow:
+    """A nested workflow behind a join of START, as ``start``, or nodes that run twice, in any number."""
+    inner = Workflow(name="inner", edges=[("START", step("last"))])
+    join = JoinNode(name="join")
+    edges: list[Any] = [(join, inner)]
+    for name in joined:
+        if name == "start":
+            edges.append(("START", join))
+        else:
+            one, two = steps(f"one_{name} two_{name}")
+            edges.append(("START", (one, two), step(name), join))
+    return Workflow(name="wf", edges=edges)
 
-    plan = plan_workflow(build())
+
+@pytest.mark.parametrize("joined", [("left", "right"), ("left", "start"), ("left",)])
+def test_a_nested_workflow_behind_a_join_that_fires_twice_runs_twice(joined: tuple[str, ...]) -> None:
+    plan = plan_workflow(nested_behind(*joined))
+    tasks, embedded = (
+        run_workflow(App(name="app", root_agent=nested_behind(*joined)), input="x", mode=mode) for mode in ("tasks", "embedded")
+    )
 
     assert "may run several times" in next(task.why for task in plan.tasks if task.task_id == "inner")
+    assert len(tasks.outputs["inner"]) == 2
+    assert (tasks.state, tasks.output) == (embedded.state, embedded.output)
+
+
+def test_a_nested_workflow_behind_a_join_of_start_alone_runs_once() -> None:
+    plan = plan_workflow(nested_behind("start"))
+
+    assert [task.task_id for task in plan.tasks if task.node == "inner"] == ["inner.input", "inner.output"]
 
 
 # -- people --------------------------------------------------------------------------------------------------
