@@ -135,8 +135,8 @@ def test_plan_says_what_is_mapped_batched_and_nested_and_what_can_differ(command
     choices = {"double": {"batch_size": 5, "pool": "small"}, "inner": {"mode": "embedded"}}
     _, out, _ = command("plan", "batch", "--nodes", json.dumps(choices))
 
-    assert "    mapped: a task instance per item, at most 2 at once\n    arguments: pool='small'" in out
-    assert "    batched: 5 items per task instance, at once in it" in out
+    assert "    mapped: a task instance per 5 items, at most 1 at once\n    arguments: pool='small'" in out
+    assert "    batched: 5 items per task instance" in out
     assert "    embedded: a nested workflow that is marked embedded: ADK's own engine runs it in this task" in out
     assert "* no-cancel-on-failure: " in out.partition("What can differ from one ADK process:")[2]
 

@@ -57,7 +57,8 @@ class PlannedTask:
         scope: For a task of a nested workflow: the names of the workflows on the way to its node, without the outermost.
         starts: START has an edge to it: it reads the run's input itself.
         max_active: At most so many mapped instances at once, None for no limit.
-        batch_size: For ``items``: how many items one mapped task runs; None for one, or as many as Airflow's limit asks.
+        batch_size: For ``items`` and ``item``: how many items one mapped task runs; None for one, or as many as Airflow's
+            limit asks.
         arguments: Operator arguments that the user gave for the node.
         why: Why it is so, where a reader would ask.
         description: What the node is for, in its own words.

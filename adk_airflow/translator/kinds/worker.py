@@ -71,6 +71,7 @@ class ParallelWorker(Kind):
                 node_kind=node.inner_kind,
                 upstream=(Upstream(items),),
                 scope=place.scope,
+                batch_size=size,
                 max_active=_tasks_at_once(node.max_parallel_workers, size),
                 arguments=arguments,
                 why=f"Runs once per item{most}.",
@@ -130,8 +131,8 @@ class ParallelWorker(Kind):
     def notes(self, task: PlannedTask) -> list[str]:
         """What is special about the task, a line each."""
         if task.kind == "item":
-            return ["mapped: a task instance per item" + _at_once(task)]
-        size = [f"batched: {task.batch_size} items per task instance, at once in it"] if task.batch_size is not None else []
+            return [f"mapped: a task instance per {_share(task)}{_at_once(task)}"]
+        size = [f"batched: {task.batch_size} items per task instance"] if task.batch_size is not None else []
         return super().notes(task) + size
 
     def subtitle(self, task: PlannedTask) -> str:
@@ -140,7 +141,13 @@ class ParallelWorker(Kind):
 
     def tooltip(self, task: PlannedTask) -> str:
         """What the UI says of the group that the mapped task belongs to."""
-        return f"Parallel worker: one task per item{_at_once(task)}. {task.description}".strip() if task.kind == "item" else ""
+        if task.kind != "item":
+            return ""
+        return f"Parallel worker: one task per {_share(task)}{_at_once(task)}. {task.description}".strip()
+
+
+def _share(task: PlannedTask) -> str:
+    return f"{task.batch_size} items" if task.batch_size not in (None, 1) else "item"
 
 
 def _tasks_at_once(most: int | None, batch_size: int | None) -> int | None:
