@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from google.adk.workflow import BaseNode, Workflow
 
     from adk_airflow.runtime.source import Source
+    from adk_airflow.translator.plan import NodeKind
 
 START = "__START__"
 
@@ -57,10 +58,11 @@ class Node:
 
     Attributes:
         name: Its name, unique in the workflow.
-        kind: ADK's kind in a word: function, tool, agent, workflow, join, parallel_worker or the class name.
+        kind: Its kind; ``other`` for a class of the user's own.
+        label: The word for its kind: the kind, or the name of that class.
         description: Its description or the first line of its function's docstring.
         join: It waits for all its predecessors.
-        inner_kind: For a parallel worker: the kind of the node that runs for each item.
+        item_label: For a parallel worker: the word for the kind of the node that runs for each item.
         max_parallel_workers: For a parallel worker: how many items run at once at most, None for no limit.
         policy_covers_list: For a parallel worker: its own retry or timeout covers the whole list, not an item. (A node that is
             made with ``parallel_worker=True`` carries them itself *and* on the copy that runs per item.)
@@ -70,10 +72,11 @@ class Node:
     """
 
     name: str
-    kind: str
+    kind: NodeKind
+    label: str
     description: str = ""
     join: bool = False
-    inner_kind: str = ""
+    item_label: str = ""
     max_parallel_workers: int | None = None
     policy_covers_list: bool = False
     reads_history: bool = False
@@ -177,15 +180,16 @@ def _read_node(node: BaseNode) -> Node:
 
     from adk_airflow.runtime.adk.graph import body_of, parallel_worker_of, waits_for_all
     from adk_airflow.runtime.adk.may_ask import questions_of
-    from adk_airflow.translator.kinds import match
+    from adk_airflow.translator.kinds import kind_label, match
 
     worker, inner = parallel_worker_of(node), body_of(node)
     return Node(
         name=node.name,
         kind=match(node),
+        label=kind_label(node),
         description=_description(inner),
         join=waits_for_all(node),
-        inner_kind="" if worker is None else match(inner),
+        item_label="" if worker is None else kind_label(inner),
         max_parallel_workers=None if worker is None else worker.max_parallel_workers,
         policy_covers_list=worker is not None and (node.retry_config is not None or node.timeout is not None),
         reads_history=match(inner) == "agent" and getattr(inner, "mode", None) not in ("single_turn", "task"),

@@ -61,11 +61,11 @@ def _problem(graph: Graph, node: Node, arguments: Any) -> str:
             return options.refusal(key)
         for other in kinds.KINDS:
             if key in other.options and other is not kind:
-                return f"{key} is for {other.plural}, this is a {node.kind}"
+                return f"{key} is for {other.plural}, this is a {node.label}"
         if key in _INTEGERS and (problem := _no_integer(key, value)):
             return problem
     if "mode" in arguments and arguments["mode"] not in kind.modes:
-        return f"mode {arguments['mode']!r} is none of {', '.join(kind.modes)} (this is a {node.kind})"
+        return f"mode {arguments['mode']!r} is none of {', '.join(kind.modes)} (this is a {node.label})"
     if not isinstance(arguments.get("llm_conn_id", ""), str):
         return f"llm_conn_id {arguments['llm_conn_id']!r} is not the id of a connection"
     most, given = node.max_parallel_workers, arguments.get("max_active_tis_per_dagrun", 0)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 VERSION = 1
 
 Mode = Literal["tasks", "embedded"]
+NodeKind = Literal["function", "tool", "agent", "join", "parallel_worker", "workflow", "region", "result", "other"]
 TaskKind = Literal["node", "region", "items", "item", "collect", "input", "output", "result", "workflow"]
 
 
@@ -50,7 +51,7 @@ class PlannedTask:
         kind: ``node`` (one node), ``region`` (several nodes that run together, such as a loop), ``items``, ``item``,
             ``collect`` (the three of a parallel worker), ``input``, ``output`` (around a nested workflow), ``result`` (picks
             the workflow's output) or ``workflow`` (all of it).
-        node_kind: ADK's kind of the node: function, tool, agent, join, ...
+        node_kind: The word for the kind of the node: that of ``NodeKind``, or the name of a class of the user's.
         trigger_rule: Airflow's trigger rule.
         upstream: The tasks it waits for, in ADK's order of edges.
         nodes: For a region: the nodes that run in it. For ``output`` and ``result``: the terminal nodes. In ADK's order.

@@ -16,9 +16,9 @@ from adk_airflow.translator.kinds.workflow import NestedWorkflow, Result
 if TYPE_CHECKING:
     from google.adk.workflow import BaseNode
 
-    from adk_airflow.translator.plan import PlannedTask
+    from adk_airflow.translator.plan import NodeKind, PlannedTask
 
-__all__ = ["KINDS", "Kind", "Making", "Place", "match", "of_name", "of_place", "of_task"]
+__all__ = ["KINDS", "Kind", "Making", "Place", "kind_label", "match", "of_name", "of_place", "of_task"]
 
 KINDS: tuple[Kind, ...] = (
     Function(), Tool(), Agent(), Join(), ParallelWorker(), NestedWorkflow(), Region(), Result(), Other(),
@@ -26,14 +26,20 @@ KINDS: tuple[Kind, ...] = (
 """In the order of a drawing's legend."""
 
 # A parallel worker may be of a class of another kind; whatever has a tool is asked last.
-_ORDER = ("parallel_worker", "join", "workflow", "agent", "function", "tool")
-_BY_NAME = {kind.name: kind for kind in KINDS}
+_ORDER: tuple[NodeKind, ...] = ("parallel_worker", "join", "workflow", "agent", "function", "tool")
+_BY_NAME: dict[str, Kind] = {kind.name: kind for kind in KINDS}
 _BY_TASK_KIND = {name: kind for kind in KINDS for name in kind.task_kinds}
 
 
-def match(node: BaseNode) -> str:
-    """The kind of an ADK node: a name of ``KINDS``, or the name of its class."""
-    return next((name for name in _ORDER if _BY_NAME[name].matches(node)), type(node).__name__)
+def match(node: BaseNode) -> NodeKind:
+    """The kind of an ADK node."""
+    return next((name for name in _ORDER if _BY_NAME[name].matches(node)), "other")
+
+
+def kind_label(node: BaseNode) -> str:
+    """The word for the kind of an ADK node: the kind, or the name of its class."""
+    kind = match(node)
+    return type(node).__name__ if kind == "other" else kind
 
 
 def of_name(name: str) -> Kind:

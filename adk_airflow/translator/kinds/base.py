@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from adk_airflow.translator import overrides
 from adk_airflow.translator.graph import START, Graph, Node
-from adk_airflow.translator.plan import PlannedTask, Upstream, path_of
+from adk_airflow.translator.plan import NodeKind, PlannedTask, TaskKind, Upstream, path_of
 from adk_airflow.translator.regions import is_loop
 
 if TYPE_CHECKING:
@@ -110,11 +110,11 @@ class Kind:
         task_kinds: The kinds of task that it becomes and no other kind of node does.
     """
 
-    name: ClassVar[str]
+    name: ClassVar[NodeKind]
     plural: ClassVar[str] = ""
     colors: ClassVar[tuple[str, str]]
     modes: ClassVar[tuple[str, ...]] = ("embedded",)
-    task_kinds: ClassVar[tuple[str, ...]] = ()
+    task_kinds: ClassVar[tuple[TaskKind, ...]] = ()
     options: ClassVar[frozenset[str]] = frozenset()
 
     def matches(self, node: BaseNode) -> bool:
@@ -156,7 +156,7 @@ class Kind:
             task_id=place.task_id,
             node=place.first.name,
             kind="node",
-            node_kind=place.first.kind,
+            node_kind=place.first.label,
             trigger_rule=trigger_rule(place, upstream),
             upstream=upstream,
             scope=place.scope,
