@@ -30,15 +30,15 @@ _held_back: ContextVar[list[Callable[[], Awaitable[Any]]]] = ContextVar("_held_b
 
 
 def memory_service(connection: Connection) -> VertexAiMemoryBankService:
-    """The memory bank that a connection names; entry point of the group `adk_airflow.memory`.
+    """The memory bank that a connection names; entry point of the group ``adk_airflow.memory``.
 
     Args:
-        connection: Of type `google_genai_vertex`, its extra `agent_engine` an id or a full resource name; the latter says
-            project and location itself, since models are often served from `global` and agent engines never are.
+        connection: Of type ``google_genai_vertex``, its extra ``agent_engine`` an id or a full resource name; the latter says
+            project and location itself, since models are often served from ``global`` and agent engines never are.
 
     Raises:
         GoogleGenAIConnectionError: The connection lacks something.
-        ImportError: `google-cloud-agentplatform` is not installed (extra `memory` of this package); ADK says so.
+        ImportError: ``google-cloud-agentplatform`` is not installed (extra ``memory`` of this package); ADK says so.
     """
     account = read_account(connection)
     if not account.vertex:
@@ -71,7 +71,7 @@ class ConnectionMemoryBankService(VertexAiMemoryBankService):
         account: Of the connection.
         project: Of the agent engine.
         location: Of the agent engine.
-        agent_engine_id: Such as `456`.
+        agent_engine_id: Such as ``456``.
     """
 
     def __init__(self, account: Account, project: str, location: str, agent_engine_id: str) -> None:
@@ -141,7 +141,7 @@ class ConnectionMemoryBankService(VertexAiMemoryBankService):
 
 
 class _HoldingClient:
-    """The client as ADK's service uses it, except that background writes are held back for `_written` to send."""
+    """The client as ADK's service uses it, except that background writes are held back for ``_written`` to send."""
 
     def __init__(self, client: Any) -> None:
         self.memory_banks = _HoldingMemoryBanks(client.memory_banks)
