@@ -30,7 +30,6 @@ class Builder:
     """Makes the tasks of a plan in the DAG or task group that is open."""
 
     plan: Plan
-    workflow: Any
     reference: str
     app_name: str
     prefix: str
@@ -123,7 +122,7 @@ def build(
     """
     check_default_args(plan.workflow, default_args)
     reference = workflow if isinstance(workflow, str) else sources.register(app_name, workflow)
-    builder = Builder(plan, workflow, reference, app_name, prefix, start, default_args)
+    builder = Builder(plan, reference, app_name, prefix, start, default_args)
     tasks: dict[str, Any] = {}
     groups: dict[str, TaskGroup] = {}
     for task in plan.tasks:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
+import pytest
 from airflow.sdk import Param
 from google.adk import Context, Workflow
 from google.adk.workflow import JoinNode, node
@@ -93,3 +94,16 @@ def test_a_lost_update_is_reported_and_the_later_predecessor_stays() -> None:
 
     assert run.session_state == {"k": "b"}
     assert run.lost_updates == (("k", "b", "a"),)
+
+
+@pytest.mark.parametrize("mode", ["tasks", "embedded"])
+def test_a_function_that_makes_the_workflow_is_called_once_when_the_dag_is_parsed(mode: Any) -> None:
+    calls = []
+
+    def make() -> Workflow:
+        calls.append(1)
+        return Workflow(name="made", edges=[("START", const("a", 1))])
+
+    dag = AdkDag(make, dag_id=f"made_{mode}", mode=mode)
+    assert len(calls) == 1
+    assert run_dag(dag).output == 1

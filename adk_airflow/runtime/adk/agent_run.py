@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from adk_airflow.errors import AgentAnswerError
 from adk_airflow.runtime.adk import graph
 from adk_airflow.runtime.adk.agent_events import AgentEvent, AgentEvents, Line
+from adk_airflow.runtime.adk.questions import words_of
 from adk_airflow.runtime.adk.runner import RunResult, drive
 from adk_airflow.runtime.wire.envelope import Firing
 
@@ -136,7 +137,7 @@ def _last_answer(root: BaseAgent, events: Sequence[AgentEvent]) -> Any:
             return event.output
         if (result := _unsummarised(event)) is not None:
             return result
-        text = _text(event)
+        text = words_of(event)
         if event.is_final_response() and text:
             author = noted.run.agent if noted.run else None
             schema = author.output_schema if isinstance(author, LlmAgent) else None
@@ -156,8 +157,3 @@ def _unsummarised(event: Event) -> Any:
         result = dict(response.response or {})
         return result["result"] if result.keys() == {"result"} else result or None
     return None
-
-
-def _text(event: Event) -> str:
-    parts = (event.content.parts or []) if event.content else []
-    return "".join(part.text for part in parts if part.text and not part.thought)

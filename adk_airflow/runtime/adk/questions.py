@@ -103,7 +103,7 @@ class Questions(BasePlugin):
         if event.output is not None or event.node_info.message_as_output:
             self._with_output.add(path)
         elif path in self._working:
-            self._working[path] = _words(event) or self._working[path]
+            self._working[path] = words_of(event) or self._working[path]
 
     def unanswered(self, interrupt_ids: Iterable[str]) -> list[Question]:
         """What a person is asked at the end of the run, in the order in which it was asked.
@@ -154,6 +154,7 @@ def _text(kind: Kind, call: Any) -> str:
     return str(call.name) if kind in ("long_running_tool", "task_agent") else ""
 
 
-def _words(event: Event) -> str:
+def words_of(event: Event) -> str:
+    """The text of an event, without thoughts."""
     parts = (event.content.parts or []) if event.content else []
     return "".join(part.text for part in parts if part.text and not part.thought)

@@ -14,6 +14,7 @@ from google.adk.runners import Runner
 from google.adk.sessions.in_memory_session_service import InMemorySessionService
 from google.adk.workflow import BaseNode
 
+from adk_airflow.runtime import failures
 from adk_airflow.runtime.adk.graph import without_wrapper
 from adk_airflow.runtime.adk.questions import Question, Questions
 from adk_airflow.runtime.services.models import ModelErrors
@@ -156,11 +157,10 @@ async def _remember(run: Run, memory: BaseMemoryService, session: Session) -> No
         await memory.add_session_to_memory(session)
     except Exception as error:
         log.warning(
-            "Workflow %r: what was said in session %r is not remembered ([adk_airflow] remember_runs): %s: %s",
+            "Workflow %r: what was said in session %r is not remembered ([adk_airflow] remember_runs): %s",
             run.workflow.name,
             run.session_id,
-            type(error).__name__,
-            error,
+            failures.one_line(error),
         )
 
 

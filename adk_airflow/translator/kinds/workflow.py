@@ -121,7 +121,7 @@ class NestedWorkflow(Kind):
         """Makes the task."""
         if task.kind != "workflow":
             return super().build(builder, task, arguments, made)
-        operator: Any = self.operator(task)(workflow=builder.workflow, **{**arguments, **task.arguments})
+        operator: Any = self.operator(task)(workflow=builder.reference, **{**arguments, **task.arguments})
         operator.app_name = builder.app_name
         return operator
 
