@@ -18,6 +18,8 @@ ROOMS = [
     "errors",
     "runtime.wire",
     "runtime.failures",
+    "runtime.sealing",
+    "runtime.log_watch",
     "runtime.record",
     "runtime.adk.cli",
     "runtime.start",

@@ -26,10 +26,15 @@ _LEAST_SECRET = 8  # characters; a shorter value of the environment is no key, a
 _ENVIRONMENT = re.compile(r"(_|^)(API_?KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
 # What vendors' keys and tokens look like: some are in the code, where Airflow does not know them.
 _KEYS = re.compile(
-    r"AIza[\w-]{20,}|AQ\.[\w-]{20,}|ya29\.[\w.-]{20,}|sk-[\w-]{20,}"
-    r"|(?<=[?&]key=)[^\s&\"'<>]{8,}|(?<=Bearer )[\w.~+/=-]{16,}|(?<=Basic )[\w+/=-]{16,}"
+    r"(?<![\w-])(?:AIza[\w-]{20,}|AQ\.[\w-]{20,}|ya29\.[\w.-]{20,}|1//0[\w-]{30,}|GOCSPX-[\w-]{20,}"  # Google
+    r"|sk-(?=[\w-]*\d)[\w-]{20,}|[rs]k_live_\w{20,}|gsk_\w{40,}|xai-\w{40,}|hf_\w{30,}"  # OpenAI, Anthropic, Stripe, ...
+    r"|gh[opsu]_\w{36,}|github_pat_\w{22,}|xox[a-z]-[\w-]{20,}|AKIA[0-9A-Z]{16}|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{10,})"
+    r"|(?<=[?&]key=)[^\s&\"'<>]{8,}|(?<=Bearer )(?=\S*\d)[\w.~+/=-]{16,}|(?<=Basic )(?=\S*[\d=])[\w+/=-]{16,}"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]+-----END [A-Z ]*PRIVATE KEY-----"
 )
-_URL_ENCODED = re.compile(r"[^\s\"'<>?&=]*%[0-9A-Fa-f]{2}[^\s\"'<>?&]*")
+_told: set[tuple[int, str]] = set()  # what ``tell_masker`` told, by process
+# From where such a part begins: a search from each sign of it would take the square of its length.
+_URL_ENCODED = re.compile(r"(?:(?<=[\s\"'<>?&=])|^)[^\s\"'<>?&=]*%[0-9A-Fa-f]{2}[^\s\"'<>?&]*")
 
 
 def hide_connection(connection: Connection) -> None:
@@ -41,16 +46,29 @@ def hide_connection(connection: Connection) -> None:
         except ValueError:
             continue
     for text in texts:
-        _hide(text)
+        hide(text)
+
+
+def holds_secret(text: str) -> bool:
+    """Whether ``masked`` would change the text for a secret in it, which Airflow then knows."""
+    plain = f"{text}\n{unquote(text)}\n{unquote_plus(text)}" if "%" in text else text
+    return tell_masker(text) or _redacted(plain) != plain
+
+
+def tell_masker(text: str) -> bool:
+    """Tells Airflow of the secrets in a text that it need not know: of the environment, and what looks like a vendor's key."""
+    found = list(_unknown_secrets(text))
+    for secret in found:
+        if (os.getpid(), secret) not in _told:
+            hide(secret)
+            _told.add((os.getpid(), secret))
+    return bool(found)
 
 
 def masked(text: str) -> str:
     """The text with ``***`` for each secret that Airflow knows or that looks like one, in a form that any database stores."""
-    text = _URL_ENCODED.sub(_masked_url, _redacted(text))
-    unknown = list(_unknown_secrets(text))
-    for secret in unknown:
-        _hide(secret)
-    return storable_text(_URL_ENCODED.sub(_masked_url, _redacted(text)) if unknown else text)
+    tell_masker(text)
+    return storable_text(_URL_ENCODED.sub(_masked_url, _redacted(text)))
 
 
 def error_text(error: BaseException) -> str:
@@ -66,7 +84,7 @@ def one_line(error: BaseException) -> str:
 
 def hide_secrets(error: BaseException) -> None:
     """Masks the secrets in an error itself and in all errors that it came from."""
-    for one in _chain(error):
+    for one in chain(error):
         try:
             one.args = tuple(_masked_value(value) for value in one.args)
             for name, value in vars(one).items():
@@ -76,7 +94,8 @@ def hide_secrets(error: BaseException) -> None:
             continue
 
 
-def _hide(secret: str) -> None:
+def hide(secret: str) -> None:
+    """Tells Airflow to mask a text, also in the forms in which an error or a log line may quote it."""
     from airflow.sdk.log import mask_secret
 
     secret = secret.strip()
@@ -92,19 +111,24 @@ def _redacted(text: str, name: str = "event") -> str:
     return str(mask_logs(None, "", {name: text})[name])
 
 
+def is_sensitive(name: str) -> bool:
+    """Whether Airflow takes what has this name for a secret."""
+    return _redacted("shown", name) != "shown"
+
+
 def _sensitive(data: Any, name: str = "") -> Iterator[str]:
     """The texts below keys that Airflow counts as sensitive."""
     if isinstance(data, dict):
         for key, value in data.items():
             yield from _sensitive(value, str(key))
-    elif isinstance(data, str) and data and name and _redacted("shown", name) != "shown":
+    elif isinstance(data, str) and data and name and is_sensitive(name):
         yield data
 
 
 def _unknown_secrets(text: str) -> Iterator[str]:
     plain = f"{text}\n{unquote(text)}" if "%" in text else text
     for name, value in os.environ.items():
-        if _ENVIRONMENT.search(name) and len(value) >= _LEAST_SECRET and value in plain:
+        if len(value) >= _LEAST_SECRET and value in plain and _ENVIRONMENT.search(name):
             yield value
     yield from _KEYS.findall(plain)
 
@@ -132,7 +156,7 @@ def _masked_value(value: Any) -> Any:
     return value
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
+def chain(error: BaseException) -> Iterator[BaseException]:
     """The error, what it was raised from or beside, and the members of groups; each once."""
     seen: set[int] = set()
     waiting: list[BaseException | None] = [error]

@@ -9,6 +9,7 @@ from typing import Any
 
 from adk_airflow.errors import EnvelopeError
 from adk_airflow.runtime.wire import codec
+from adk_airflow.runtime.wire.sealed import opened
 from adk_airflow.runtime.wire.triggers import Item, Trigger
 
 
@@ -76,7 +77,7 @@ class ItemOutput:
         run, index, output = data
         if not (_is_count(run) and _is_count(index)):
             raise TypeError(f"{data[:2]!r} is no place of an item")
-        return cls(run, index, codec.decode(output))
+        return cls(run, index, codec.decode(opened(output)))
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class Batch:
     single: bool = True
 
     def dumps(self, encode: Callable[[Item], Any]) -> str:
-        """The batch as JSON text; ``encode`` encodes the value of an item."""
+        """The batch as JSON text; ``encode`` encodes the value of an item, and may seal it."""
         return codec.dumps([self.run, self.single, [[item.index, encode(item)] for item in self.items]])
 
     @classmethod
@@ -108,7 +109,7 @@ class Batch:
             run, single, items = json.loads(text)
             if not (_is_count(run) and isinstance(single, bool) and all(_is_count(index) for index, _ in items)):
                 raise TypeError("an item has no place")
-            return cls(run, tuple(Item(index, codec.decode(value)) for index, value in items), single)
+            return cls(run, tuple(Item(index, codec.decode(opened(value))) for index, value in items), single)
         except EnvelopeError:
             raise
         except (TypeError, ValueError, RecursionError) as error:
