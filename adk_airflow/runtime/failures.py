@@ -26,11 +26,13 @@ _LEAST_SECRET = 8  # characters; a shorter value of the environment is no key, a
 _ENVIRONMENT = re.compile(r"(_|^)(API_?KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
 # What vendors' keys and tokens look like: some are in the code, where Airflow does not know them.
 _KEYS = re.compile(
-    r"(?<![\w-])(?:AIza[\w-]{20,}|AQ\.[\w-]{20,}|ya29\.[\w.-]{20,}|1//0[\w-]{30,}|GOCSPX-[\w-]{20,}"  # Google
-    r"|sk-(?=[\w-]*\d)[\w-]{20,}|[rs]k_live_\w{20,}|gsk_\w{40,}|xai-\w{40,}|hf_\w{30,}"  # OpenAI, Anthropic, Stripe, ...
-    r"|gh[opsu]_\w{36,}|github_pat_\w{22,}|xox[a-z]-[\w-]{20,}|AKIA[0-9A-Z]{16}|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{10,})"
-    r"|(?<=[?&]key=)[^\s&\"'<>]{8,}|(?<=Bearer )(?=\S*\d)[\w.~+/=-]{16,}|(?<=Basic )(?=\S*[\d=])[\w+/=-]{16,}"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]+-----END [A-Z ]*PRIVATE KEY-----"
+    r"(?<![\w-])(?:AIza[\w-]{20,200}|AQ\.[\w-]{20,500}|ya29\.[\w.-]{20,2000}|1//0[\w-]{30,500}|GOCSPX-[\w-]{20,200}"  # Google
+    r"|sk-(?=[\w-]*\d)[\w-]{20,500}|[rs]k_live_\w{20,500}|gsk_\w{40,500}|xai-\w{40,500}|hf_\w{30,500}"  # vendors of models
+    r"|gh[opsu]_\w{36,500}|github_pat_\w{22,500}|xox[a-z]-[\w-]{20,500}|AKIA[0-9A-Z]{16}"
+    r"|eyJ[\w-]{10,2000}\.[\w-]{10,4000}\.[\w-]{10,2000})(?![\w-])"  # a JSON web token
+    r"|(?<=[?&]key=)(?=[^\s&]{0,500}\d)[^\s&\"'<>]{8,500}"
+    r"|(?<=Bearer )(?=\S{0,500}\d)[\w.~+/=-]{16,4000}|(?<=Basic )(?=\S{0,500}[\d=])[\w+/=-]{16,4000}"
+    r"|-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----[^-]{1,10000}-----END [A-Z ]{0,20}PRIVATE KEY-----"
 )
 _told: set[tuple[int, str]] = set()  # what ``tell_masker`` told, by process
 # From where such a part begins: a search from each sign of it would take the square of its length.
@@ -57,7 +59,8 @@ def holds_secret(text: str) -> bool:
 
 def tell_masker(text: str) -> bool:
     """Tells Airflow of the secrets in a text that it need not know: of the environment, and what looks like a vendor's key."""
-    found = list(_unknown_secrets(text))
+    # Not where Airflow hides something already: a part of that may look like a key.
+    found = list(_unknown_secrets(_shown(text)))
     for secret in found:
         if (os.getpid(), secret) not in _told:
             hide(secret)
@@ -68,7 +71,7 @@ def tell_masker(text: str) -> bool:
 def masked(text: str) -> str:
     """The text with ``***`` for each secret that Airflow knows or that looks like one, in a form that any database stores."""
     tell_masker(text)
-    return storable_text(_URL_ENCODED.sub(_masked_url, _redacted(text)))
+    return storable_text(_shown(text))
 
 
 def error_text(error: BaseException) -> str:
@@ -102,6 +105,11 @@ def hide(secret: str) -> None:
     forms = (secret, quote(secret, safe=""), quote(secret), quote_plus(secret), json.dumps(secret)[1:-1], repr(secret)[1:-1])
     for form in dict.fromkeys(forms):
         mask_secret(form)
+
+
+def _shown(text: str) -> str:
+    """The text without what Airflow knows to be secret, encoded in URLs or not."""
+    return _URL_ENCODED.sub(_masked_url, _redacted(text))
 
 
 def _redacted(text: str, name: str = "event") -> str:

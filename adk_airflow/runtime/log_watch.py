@@ -13,7 +13,7 @@ from adk_airflow.runtime import failures
 
 @contextlib.contextmanager
 def telling_the_masker() -> Iterator[None]:
-    """Tells Airflow's masker what looks like a secret in a line, or in the error that it shows: it is masked in the log then."""
+    """Tells Airflow's masker what looks like a secret in a line, or in the error that it shows; Airflow then masks it there."""
     before = logging.getLogRecordFactory()
     busy = threading.local()
 

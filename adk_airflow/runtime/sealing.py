@@ -102,10 +102,8 @@ def _parts(data: Any) -> Iterator[tuple[str, Any]]:
         if isinstance(value, dict):
             waiting += value.items()
         elif isinstance(value, list):
-            if len(value) == 2 and type(value[0]) is str:  # of a dict that the codec writes as pairs
-                waiting.append((value[0], value[1]))
-            else:
-                waiting += [("", item) for item in value]
+            pair = len(value) == 2 and type(value[0]) is str  # as the codec writes a dict with other keys than text
+            waiting += [(value[0] if pair and at else "", item) for at, item in enumerate(value)]
 
 
 def _readings(value: Any) -> tuple[str, ...]:
