@@ -1,7 +1,8 @@
 """The XCom ``adk``: what one task hands to the tasks after it, beside the plain output in ``return_value``.
 
-It is one JSON text, so that Airflow's own XCom serialization never interprets a user's data, and so that an envelope that
-is cut short or made by another version is noticed before anything in it is used.
+It is one JSON text, so that Airflow's own XCom serialization never interprets a user's data. It begins with a version and a
+digest of what follows, so that an envelope that is cut short, changed or made by another version is noticed before anything in
+it is used.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from adk_airflow.errors import EnvelopeError, ValueNotTransferableError
-from adk_airflow.runtime.wire import codec, lineage
+from adk_airflow.runtime.wire import codec, digest, lineage
 from adk_airflow.runtime.wire.sealed import Seal, as_it_is, opened
 from adk_airflow.runtime.wire.worker import ItemOutput, WorkerRuns
 
 XCOM_KEY = "adk"
-VERSION = 2
+VERSION = 3
 
 
 @dataclass(frozen=True)
@@ -101,9 +102,8 @@ class Envelope:
         Raises:
             ValueNotTransferableError: An output or a route has no JSON form; the message says which.
         """
-        return codec.dumps(
+        body = codec.dumps(
             {
-                "adk_airflow": VERSION,
                 "task": self.task,
                 "workflow": self.workflow,
                 "node": self.node,
@@ -116,7 +116,8 @@ class Envelope:
                 "scopes": {path: list(scope) for path, scope in self.scopes.items()},
                 "error": None if self.error is None else list(self.error),
             }
-        )
+        ).removeprefix("{")
+        return _head(digest.of(body)) + body
 
     def _entry(self, key: str, entry: lineage.Entry, seal: Seal) -> list[Any]:
         """What was written by a task before is told of there."""
@@ -132,7 +133,7 @@ class Envelope:
             task: Id of the task that wrote it, for the error.
 
         Raises:
-            EnvelopeError: It is no envelope, cut short, of another version, or holds a value that is not allowed.
+            EnvelopeError: It is no envelope, cut short or changed, of another version, or holds a value that is not allowed.
         """
         advice = f"Clear task {task!r} so that it runs again."
         if not isinstance(text, str):
@@ -147,7 +148,7 @@ class Envelope:
                 f"XCom {XCOM_KEY!r} of task {task!r} has version {version!r}, this adk-airflow reads {VERSION}. {advice}"
             )
         try:
-            return cls(
+            found = cls(
                 task=_typed(data, "task", str),
                 workflow=_typed(data, "workflow", str),
                 node=_typed(data, "node", str),
@@ -160,6 +161,8 @@ class Envelope:
                 scopes={path: _scope(scope) for path, scope in _typed(data, "scopes", dict).items()},
                 error=None if data["error"] is None else _pair(_texts(data["error"])),
             )
+            digest.check(text, _head(data["digest"]), data["digest"])
+            return found
         except EnvelopeError as error:
             raise EnvelopeError(f"XCom {XCOM_KEY!r} of task {task!r}: {error}. {advice}") from error
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
@@ -181,6 +184,10 @@ class Envelope:
             if not firing.waiting:
                 has, output = firing.output is not None, firing.output
         return has, output
+
+
+def _head(digest: object) -> str:
+    return f'{{"adk_airflow":{VERSION},"digest":"{digest}",'
 
 
 def _encoded(value: Any, what: str, seal: Seal) -> Any:
