@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import logging
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -20,30 +19,19 @@ from sqlalchemy import select
 
 from adk_airflow.errors import EnvelopeError
 from adk_airflow.runtime import failures, sealing
-from adk_airflow.runtime.wire import codec, lineage, sealed
+from adk_airflow.runtime.wire import codec, lineage
 from adk_airflow.runtime.wire.envelope import Envelope, Firing
 from adk_airflow.testing import WorkflowRun, run_workflow
+from tests.keys import SetKey
 from tests.planted import found
 
 TOLD = "what-the-masker-was-told-0123"
-SetKey = Callable[[str], None]
-KEY = Fernet.generate_key().decode()
 
 
 @pytest.fixture(autouse=True)
-def _told() -> None:
+def _told(set_key: SetKey) -> None:
     mask_secret(TOLD)
-
-
-@pytest.fixture
-def set_key(monkeypatch: pytest.MonkeyPatch) -> Iterator[SetKey]:
-    def set_key(key: str) -> None:
-        monkeypatch.setenv("AIRFLOW__CORE__FERNET_KEY", key)
-        sealed._fernet.cache_clear()
-
-    set_key(KEY)
-    yield set_key
-    sealed._fernet.cache_clear()
+    set_key(Fernet.generate_key().decode())
 
 
 CREDENTIAL = AuthCredential(
@@ -89,7 +77,7 @@ NO_SECRET = [
 
 
 @pytest.mark.parametrize("value", SECRET, ids=repr)
-def test_what_holds_a_secret_is_sealed_and_comes_back(set_key: SetKey, value: Any) -> None:
+def test_what_holds_a_secret_is_sealed_and_comes_back(value: Any) -> None:
     envelope = Envelope("a", "wf", "a", firings=(Firing("a", value),), state=lineage.write({}, {"k": codec.encode(value)}, "a"))
     text = envelope.dumps(sealing.Sealing())
 
@@ -100,7 +88,7 @@ def test_what_holds_a_secret_is_sealed_and_comes_back(set_key: SetKey, value: An
 
 
 @pytest.mark.parametrize("value", NO_SECRET, ids=repr)
-def test_what_holds_none_stands_as_it_is(set_key: SetKey, value: Any) -> None:
+def test_what_holds_none_stands_as_it_is(value: Any) -> None:
     envelope = Envelope("a", "wf", "a", firings=(Firing("a", value),), state=lineage.write({}, {"k": codec.encode(value)}, "a"))
 
     assert envelope.dumps(sealing.Sealing()) == envelope.dumps()
@@ -108,14 +96,14 @@ def test_what_holds_none_stands_as_it_is(set_key: SetKey, value: Any) -> None:
 
 
 @pytest.mark.parametrize("key", ["temp:x", "temp:", "api_key", "adk_OAUTH2_12_oauth2_34", "a_b_existing_exchanged_credential"])
-def test_state_is_sealed_by_its_key(set_key: SetKey, key: str) -> None:
+def test_state_is_sealed_by_its_key(key: str) -> None:
     text = Envelope("a", "wf", "a", state=lineage.write({}, {key: "plain"}, "a")).dumps(sealing.Sealing())
 
     assert "plain" not in text
     assert Envelope.loads(text, task="a").state[key] == lineage.Entry("plain", "a")
 
 
-def test_temp_state_is_sealed_whatever_it_is(set_key: SetKey) -> None:
+def test_temp_state_is_sealed_whatever_it_is() -> None:
     text = Envelope("a", "wf", "a", state=lineage.write({}, {"temp:pin": 4711, "tokens": 4711}, "a")).dumps(sealing.Sealing())
 
     assert text.count("4711") == 1
@@ -135,7 +123,7 @@ def test_a_plain_form_has_stars_in_their_place(data: Any, shown: Any) -> None:
     assert sealing.masked(data) == (shown, True)
 
 
-def test_a_long_text_takes_no_longer_than_its_length(set_key: SetKey) -> None:
+def test_a_long_text_takes_no_longer_than_its_length() -> None:
     for part in ("a", "%", "=%41", "AIza", "eyJ.", "-----BEGIN PRIVATE KEY-----", "Bearer ", "https://a.b/?key=", "sk-"):
         text = part * (100_000 // len(part))  # its square: minutes
         assert sealing.holds_secret([text]) is failures.holds_secret(text)
@@ -174,7 +162,7 @@ def xcoms(run: WorkflowRun, key: str) -> list[Any]:
         return [XCom.deserialize_value(row) for row in rows]
 
 
-def test_items_of_a_parallel_worker_and_their_labels_hide_a_secret_too(set_key: SetKey) -> None:
+def test_items_of_a_parallel_worker_and_their_labels_hide_a_secret_too() -> None:
     run = run_workflow(parallel())
 
     assert (run.state, run.output) == ("success", OUTPUT)
