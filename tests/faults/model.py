@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from typing import Any
 
 import psutil
 
 from tests.faults.dags import fault_calls
-from tests.servers.gemini import GeminiRequest, GeminiServer, Reply, call, error, text
+from tests.servers.gemini import GeminiRequest, GeminiServer, Reply, call, cut, error, slow, text
+
+LIMIT = 6.0
+"""Seconds after which one that was refused with 429 may come again."""
 
 
 class FaultyModel(GeminiServer):
     """Lets an agent look up as many numbers as its instruction says (``steps=5``), one after the other, then answers.
 
     The instruction names the case and the agent too: ``case=... line=...``.
+
+    Attributes:
+        outage: Until when all are answered 503, in seconds since the epoch.
     """
 
     def __init__(self) -> None:
         super().__init__(self._reply)
+        self.outage = 0.0
         self._asking = threading.local()
 
     def _serve(self, handler: Any) -> None:
@@ -36,10 +44,22 @@ class FaultyModel(GeminiServer):
             _end_process(self._asking.port)
         if fault_calls.happens(case, "fail", line, this):
             return error(503, message="as the test says")
-        fault_calls.write(case, "end", line, this)
+        if self.outage > time.time():
+            fault_calls.write(case, "outage", line, this)
+            return error(503, message="as the test says")
+        if fault_calls.happens(case, "limit", line, this):
+            return error(429, message="as the test says", retry_delay=LIMIT)
+        while fault_calls.marked(case, "hold", line, this):
+            time.sleep(0.05)
+        reply = text(f"{line} found {[response['value'] for response in responses]}")
         if len(responses) < steps:
-            return call("look_up", {"number": len(responses) + 1})
-        return text(f"{line} found {[response['value'] for response in responses]}")
+            reply = call("look_up", {"number": len(responses) + 1})
+        if fault_calls.happens(case, "cut", line, this):
+            return cut(reply)
+        if fault_calls.happens(case, "never", line, this):
+            return slow(reply, 3600)
+        fault_calls.write(case, "end", line, this)
+        return reply
 
 
 def _responses(request: GeminiRequest) -> list[dict[str, Any]]:
@@ -60,6 +80,6 @@ def _end_process(port: int) -> None:
     process.kill()
     try:
         while process.status() != psutil.STATUS_ZOMBIE:
-            threading.Event().wait(0.01)
+            time.sleep(0.01)
     except psutil.NoSuchProcess:
         pass

@@ -13,6 +13,9 @@ from tests.faults.dags.fault_calls import folder_of, round_of
 Call = tuple[str, str]
 """The line, and the call of it."""
 
+FAULTS = frozenset({"kill", "fail", "orphan", "limit", "cut", "never", "outage"})
+"""The events after which a call that was under way may be made again."""
+
 # Seconds within which the end of a call may not have been kept when another line ended the process.
 _JUST_NOW = 0.2
 
@@ -61,11 +64,16 @@ def judge(case: str, expected: Collection[Call]) -> Verdict:
             last[call[0]] = call
         elif entry["event"] == "end":
             ended[call] = entry["time"]
-        else:
+        elif entry["event"] in FAULTS:
             kills += 1
             may.update(call for call in last.values() if entry["time"] - ended.get(call, entry["time"]) < _JUST_NOW)
-    wrong = [f"{' '.join(call)} was made {made[call]} times" for call in expected if not 1 <= made[call] <= may[call]]
-    wrong += [f"{' '.join(call)} is no call of this case" for call in made if call not in may]
+    wrong = []
+    if never := [call for call in expected if not made[call]]:
+        wrong.append(f"never made: {_named(never)}")
+    if again := [call for call in expected if made[call] > may[call]]:
+        wrong.append(f"made again: {', '.join(f'{_named([call])} {made[call]} times' for call in again)}")
+    if other := [call for call in made if call not in may]:
+        wrong.append(f"no calls of this case: {_named(other)}")
     return Verdict(made, kills, tuple(wrong))
 
 
@@ -88,3 +96,7 @@ def next_round(case: str) -> None:
     folder, past = folder_of(case), round_of(case)
     (folder / "calls").rename(folder / f"calls-{past}")
     (folder / "round").write_text(str(past + 1))
+
+
+def _named(calls: Collection[Call]) -> str:
+    return ", ".join(map(" ".join, calls))

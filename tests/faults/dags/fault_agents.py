@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 from airflow.sdk import DAG, Param
 from fault_calls import begin, end, round_of
 from google.adk.agents import Agent
 from google.adk.tools import ToolContext
 from google.adk.workflow import JoinNode, Workflow
+from google.genai import types
 
 from adk_airflow import AdkAgentOperator, AdkDag
 
-RETRIES = {"retries": 12, "retry_delay": timedelta(seconds=0.1)}
-PARAMS = {"case": Param("none"), "input": Param("Look all numbers up.")}
+COMMON: dict[str, Any] = {
+    "schedule": None,
+    "params": {"case": Param("none"), "input": Param("Look all numbers up.")},
+    "default_args": {"retries": 12, "retry_delay": timedelta(seconds=0.1)},
+}
 
 
 def look_up(number: int, tool_context: ToolContext) -> dict[str, int]:
@@ -25,41 +30,41 @@ def look_up(number: int, tool_context: ToolContext) -> dict[str, int]:
     return {"value": number * 7 + 100 * round_of(case)}
 
 
-def agent(name: str, steps: int) -> Agent:
-    return Agent(
-        name=name,
-        model="gemini-2.5-flash",
-        instruction=f"case={{case}} line={name} steps={steps}",
-        tools=[look_up],
-    )
+def agent(name: str, steps: int, **options: Any) -> Agent:
+    instruction = f"case={{case}} line={name} steps={steps}"
+    return Agent(name=name, model="gemini-2.5-flash", instruction=instruction, tools=[look_up], **options)
 
 
-with DAG("fault_agent", schedule=None, params=PARAMS, default_args=RETRIES) as agent_dag:
-    AdkAgentOperator(task_id="ask", agent=agent("alone", 5), prompt="{{ params.input }}")
+def asking(dag_id: str, asked: Agent, **options: Any) -> DAG:
+    """A DAG of one task, which asks the agent."""
+    with DAG(dag_id, **{**COMMON, **options}) as dag:
+        AdkAgentOperator(task_id="ask", agent=asked, prompt="{{ params.input }}")
+    return dag
 
-node_dag = AdkDag(
-    Workflow(name="node", edges=[("START", agent("as_node", 5))]),
-    dag_id="fault_agent_node",
-    schedule=None,
-    params=PARAMS,
-    default_args=RETRIES,
-)
 
-left, right, both = agent("left", 3), agent("right", 3), JoinNode(name="both")
-pair_dag = AdkDag(
-    Workflow(name="pair", edges=[("START", (left, right), both)]),
-    dag_id="fault_pair",
-    mode="embedded",
-    schedule=None,
-    params=PARAMS,
-    default_args=RETRIES,
-)
+agent_dag = asking("fault_agent", agent("alone", 5))
+impatient = agent("alone", 5, generate_content_config=types.GenerateContentConfig(http_options=types.HttpOptions(timeout=3000)))
+patient_dag = asking("fault_answers", impatient, default_args={"retries": 8, "retry_delay": timedelta(seconds=5)})
 
-one, two = agent("one", 1), agent("two", 1)
-chain_dag = AdkDag(
-    Workflow(name="chain", edges=[("START", one, two)]),
-    dag_id="fault_chain",
-    schedule=None,
-    params=PARAMS,
-    default_args=RETRIES,
-)
+as_node = Workflow(name="node", edges=[("START", agent("as_node", 5))])
+node_dag = AdkDag(as_node, dag_id="fault_agent_node", **COMMON)
+twin_dag = AdkDag(as_node, dag_id="fault_agent_twin", **COMMON)
+
+left, right = agent("left", 3), agent("right", 3)
+pair = Workflow(name="pair", edges=[("START", (left, right), JoinNode(name="both"))])
+pair_dag = AdkDag(pair, dag_id="fault_pair", mode="embedded", **COMMON)
+
+chain = Workflow(name="chain", edges=[("START", agent("one", 1), agent("two", 1))])
+chain_dag = AdkDag(chain, dag_id="fault_chain", **COMMON)
+
+
+def backfilled(dag_id: str) -> DAG:
+    """A DAG whose runs are cases of their own, by their dates."""
+    with DAG(dag_id, **{**COMMON, "schedule": "@daily"}, catchup=False) as dag:
+        AdkAgentOperator(
+            task_id="ask", agent=agent("alone", 2), prompt="{{ params.input }}", state={"case": dag_id + "-{{ ds }}"}
+        )
+    return dag
+
+
+backfills = [backfilled(f"fault_backfill_{name}") for name in ("a", "b", "c")]

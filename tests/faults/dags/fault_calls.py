@@ -1,9 +1,9 @@
 """Writes down each call where it is really made, and ends the process of the task at a point that a test chose.
 
-A case has a folder of its own below ``FAULTS_FOLDER``: ``calls``, a line of JSON per event, and ``kill/`` and ``fail/``, an
-empty file per point at which a process is still to be ended, or a call is still to fail. A point is one call of one line; a
-line is what makes its calls one after the other: an agent, a loop, an item. ``round`` says how often a person has cleared
-the case; results differ by it, so that what is answered from an old record shows.
+A case has a folder of its own below ``FAULTS_FOLDER``: ``calls``, a line of JSON per event; ``kill/``, ``fail/``, ``hold/`` and
+others, an empty file per point at which a process is still to be ended, a call is still to fail or to wait; ``round``, how
+often a person has cleared the case: results differ by it, so that what is answered from an old record shows. A point is one
+call of one line; a line is what makes its calls one after the other: an agent, a loop, an item.
 """
 
 from __future__ import annotations
@@ -54,6 +54,18 @@ def begin(case: str, line: str, call: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
     if happens(case, "fail", line, call):
         raise ConnectionError(f"{line} {call} failed, as the test says")
+    while marked(case, "hold", line, call):
+        time.sleep(0.05)
+
+
+def loses_its_supervisor(case: str, line: str, call: str) -> bool:
+    """Where the test says so, ends the supervisor of this process, and waits until the try that overtakes this one is over."""
+    if not happens(case, "orphan", line, call):
+        return False
+    os.kill(os.getppid(), signal.SIGKILL)
+    while not (folder_of(case) / "over").exists():
+        time.sleep(0.1)
+    return True
 
 
 def end(case: str, line: str, call: str) -> None:
