@@ -1,11 +1,13 @@
-"""Looks for texts wherever a run leaves something: all tables of Airflow's database, and all files below Airflow's home."""
+"""Looks for texts wherever a run leaves something: all tables of Airflow's database, and all files that it writes."""
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import re
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import quote
@@ -43,10 +45,12 @@ def _rows() -> Iterator[tuple[str, bytes]]:
 
 
 def _files() -> Iterator[tuple[str, bytes]]:
-    home = Path(os.environ["AIRFLOW_HOME"])
-    for path in home.rglob("*"):
-        if path.is_file() and not path.name.startswith("airflow.db"):
-            yield path.relative_to(home).parts[0], _and_decoded(path.read_bytes())
+    journals = Path(tempfile.gettempdir(), f"adk-airflow-{os.getuid()}")
+    for place in (Path(os.environ["AIRFLOW_HOME"]), journals):
+        for path in place.rglob("*"):
+            if path.is_file() and not path.name.startswith("airflow.db"):
+                with contextlib.suppress(FileNotFoundError):  # of another test
+                    yield path.relative_to(place).parts[0], _and_decoded(path.read_bytes())
 
 
 def _and_decoded(held: bytes) -> bytes:
