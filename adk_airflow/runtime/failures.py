@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 # -- secrets -----------------------------------------------------------------------------------------------
 
 _LEAST_SECRET = 8  # characters; a shorter value of the environment is no key, and would be hidden inside of words
-_ENVIRONMENT = re.compile(r"(_|^)(API_?KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
+_LEAST_WORD = 16  # likewise of a value that is a word
+_ENVIRONMENT = re.compile(r"(_|^)((API|ACCESS|SECRET|PRIVATE|FERNET|ACCOUNT)_?KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
 # What vendors' keys and tokens look like: some are in the code, where Airflow does not know them.
 _KEYS = re.compile(
     r"(?<![\w-])(?:AIza[\w-]{20,200}|AQ\.[\w-]{20,500}|ya29\.[\w.-]{20,2000}|1//0[\w-]{30,500}|GOCSPX-[\w-]{20,200}"  # Google
@@ -34,6 +35,7 @@ _KEYS = re.compile(
     r"|(?<=Bearer )(?=\S{0,500}\d)[\w.~+/=-]{16,4000}|(?<=Basic )(?=\S{0,500}[\d=])[\w+/=-]{16,4000}"
     r"|-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----[^-]{1,10000}-----END [A-Z ]{0,20}PRIVATE KEY-----"
 )
+_IN_URLS = re.compile(r"://[^/\s:@\"'<>]{0,200}:([^/\s@\"'<>]{5,500})@")  # the password in an address
 _told: set[tuple[int, str]] = set()  # what ``tell_masker`` told, by process
 # From where such a part begins: a search from each sign of it would take the square of its length.
 _URL_ENCODED = re.compile(r"(?:(?<=[\s\"'<>?&=])|^)[^\s\"'<>?&=]*%[0-9A-Fa-f]{2}[^\s\"'<>?&]*")
@@ -136,9 +138,12 @@ def _sensitive(data: Any, name: str = "") -> Iterator[str]:
 def _unknown_secrets(text: str) -> Iterator[str]:
     plain = f"{text}\n{unquote(text)}" if "%" in text else text
     for name, value in os.environ.items():
-        if len(value) >= _LEAST_SECRET and value in plain and _ENVIRONMENT.search(name):
+        if len(value) < (_LEAST_WORD if value.isalpha() else _LEAST_SECRET) or value not in plain:
+            continue
+        if _ENVIRONMENT.search(name):
             yield value
     yield from _KEYS.findall(plain)
+    yield from (found for found in _IN_URLS.findall(plain) if found != "***")
 
 
 def _masked_url(found: re.Match[str]) -> str:
