@@ -12,6 +12,7 @@ import os
 import re
 import traceback
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
@@ -137,13 +138,17 @@ def _sensitive(data: Any, name: str = "") -> Iterator[str]:
 
 def _unknown_secrets(text: str) -> Iterator[str]:
     plain = f"{text}\n{unquote(text)}" if "%" in text else text
-    for name, value in os.environ.items():
-        if len(value) < (_LEAST_WORD if value.isalpha() else _LEAST_SECRET) or value not in plain:
-            continue
-        if _ENVIRONMENT.search(name):
+    for name in filter(_is_of_secret, os.environ):
+        value = os.environ.get(name, "")
+        if len(value) >= (_LEAST_WORD if value.isalpha() else _LEAST_SECRET) and value in plain:
             yield value
     yield from _KEYS.findall(plain)
     yield from (found for found in _IN_URLS.findall(plain) if found != "***")
+
+
+@lru_cache(maxsize=4096)
+def _is_of_secret(name: str) -> bool:
+    return _ENVIRONMENT.search(name) is not None
 
 
 def _masked_url(found: re.Match[str]) -> str:

@@ -200,7 +200,7 @@ def agent(name, **fields):
     return LlmAgent(name=name, model="gemini-2.5-flash", after_agent_callback=remember, **fields)
 
 
-with DAG("planted", schedule=None) as dag:
+with DAG("planted", schedule=None, default_args={"retries": 1}) as dag:
     work = AdkTaskGroup(working, group_id="work")
     AdkTaskGroup(failing, group_id="fail")
     AdkWorkflowOperator(task_id="whole", workflow=working)
@@ -213,6 +213,7 @@ with DAG("planted", schedule=None) as dag:
     AdkToolOperator(task_id="opens_server", toolset=server, tool_name="anything")
     AdkAgentOperator(task_id="asks", agent=agent("asking", tools=[asking_tool]), prompt="find it")
     AdkAgentOperator(task_id="quoted", agent=agent("quoted"), prompt="refuse", llm_conn_id="leaky")
+    AdkAgentOperator(task_id="breaks", agent=agent("breaking", tools=[look_up]), prompt="find it and break")
     AdkAgentOperator(task_id="kept", agent=agent("kept"), prompt="go", session_id="one")
 
     @task
@@ -267,6 +268,8 @@ def script(request: GeminiRequest) -> Any:
     """A model that uses the tool it has, says again what it is told, and quotes the key that it refuses."""
     if request.last_text == "refuse":
         return error(403, message=f"no {request.api_key}")
+    if request.function_responses and "break" in request.texts[0]:
+        return error(400, message="no more")
     if request.function_responses:
         return text(f"shown-in-words-3, {json.dumps(request.function_responses[0]['response'])}")
     if request.tools:
@@ -303,10 +306,11 @@ def test_the_tasks_do_what_they_do_without_secrets(tried: dict[str, Tried]) -> N
         "uses_tools": "success",
         "told": "success",
         "has_server": "success",  # ADK lets an agent go on without a toolset that does not load
-        "opens_server": "failed",
-        "fail.raises": "failed",
-        "refused": "failed",
-        "asks": "failed",
+        "opens_server": "up_for_retry",
+        "fail.raises": "up_for_retry",
+        "refused": "up_for_retry",
+        "asks": "up_for_retry",
+        "breaks": "failed",
         "quoted": "failed",
         "kept": "failed",
     }
