@@ -29,6 +29,7 @@ ROOMS = [
     "runtime.project",
     "runtime.event_loop",
     "runtime.envelopes",
+    "runtime.sending",
     "runtime.inbox",
     "runtime.outbox",
     "runtime.task",
