@@ -9,6 +9,7 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from airflow.api_fastapi.execution_api.app import InProcessExecutionAPI
 from airflow.dag_processing.bundles.manager import DagBundlesManager
@@ -16,6 +17,7 @@ from airflow.dag_processing.dagbag import BundleDagBag, sync_bag_to_db
 from airflow.executors import workloads
 from airflow.executors.workloads import BundleInfo
 from airflow.models.dagbag import DBDagBag
+from airflow.models.xcom import XComModel
 from airflow.sdk import conf, timezone
 from airflow.sdk.api.client import Client
 from airflow.sdk.execution_time.supervisor import supervise_task
@@ -32,11 +34,17 @@ class Tried:
         state: What Airflow made of it, such as ``up_for_retry``.
         log: Each line of its log as JSON text, tracebacks included.
         exit_code: Of its process; negative: the signal that ended it.
+        next_delay: Seconds from its end to the next try, as Airflow reckons it; None where there is none.
+        retry_reason: What Airflow's database keeps as the reason of the retry.
+        retry_xcom: Its XCom ``adk_retry``.
     """
 
     state: str
     log: list[str]
     exit_code: int
+    next_delay: float | None = None
+    retry_reason: str | None = None
+    retry_xcom: dict[str, Any] | None = None
 
     @property
     def text(self) -> str:
@@ -101,8 +109,16 @@ def _run(name: str, folder: Path) -> dict[str, Tried]:
                 session.commit()
                 exit_code, log = _supervise(workload)
                 session.expire_all()
-                state = run.get_task_instance(task_id, session=session).state  # a new row, where there is a retry
-                tried[task_id] = Tried(str(state), log, exit_code)
+                ti = run.get_task_instance(task_id, session=session)  # a new row, where there is a retry
+                delay = None
+                if ti.state == TaskInstanceState.UP_FOR_RETRY:
+                    ti.task = dag.get_task(task_id)
+                    delay = (ti.next_retry_datetime() - ti.end_date).total_seconds()
+                shown = session.scalars(
+                    XComModel.get_many(run_id=run.run_id, key="adk_retry", task_ids=task_id, dag_ids=name)
+                ).first()
+                xcom = shown.value if shown else None
+                tried[task_id] = Tried(str(ti.state), log, exit_code, delay, ti.retry_reason, xcom)
     return tried
 
 
