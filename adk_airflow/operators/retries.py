@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 XCOM_KEY = "adk_retry"
-_FIRST_DELAY = timedelta(seconds=10)
+_FIRST_DELAY = timedelta(seconds=30)
+_LONGEST_REASON = 500  # characters that Airflow keeps of it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +38,7 @@ class AdkRetryPolicy(RetryPolicy):
 
     Attributes:
         base_delay: The first delay of the back-off. None: the task's ``retry_delay`` where that is not Airflow's default, else
-            10 seconds.
+            30 seconds.
         max_delay: The longest delay of the back-off. A task's ``max_retry_delay`` that is shorter counts instead; a
             ``retry_delay`` of its own is never cut.
         max_server_delay: The longest delay that a server may ask for. One that asks for more is asked again after that, and the
@@ -153,7 +154,7 @@ def _reason(found: Finding, so: str) -> str:
     message = getattr(found.error, "message", None)
     lines = (message if isinstance(message, str) else str(found.error)).strip().splitlines()
     said = f"{type(found.error).__name__}: {lines[0]}" if lines else type(found.error).__name__
-    return failures.masked(f"{found.what}; {so}. {said}")
+    return failures.masked(f"{found.what}; {so}. {said}")[:_LONGEST_REASON]
 
 
 def _own_delay(task: Any) -> float | None:

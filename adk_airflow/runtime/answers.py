@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+import time
 from collections.abc import Iterator, Mapping
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -27,7 +29,7 @@ _RETRY_INFO = re.compile(r"""retryDelay\\?['"]\s*:\s*\\?['"](\d+(?:\.\d+)?)s""")
 
 def http_status(error: BaseException) -> int | None:
     """The status of an HTTP answer that became an error; None for other errors."""
-    for holder in (error, getattr(error, "response", None)):
+    for holder in (error, getattr(error, "response", None), getattr(error, "resp", None)):  # resp: googleapiclient
         for name in ("status_code", "status", "code"):  # aiohttp warns of its "code"
             status = getattr(holder, name, None)
             if isinstance(status, int) and not isinstance(status, bool) and 400 <= status < 600:
@@ -47,8 +49,8 @@ def requested_wait(error: BaseException) -> float | None:
 
 
 def _of_headers(error: BaseException) -> Iterator[float]:
-    holders = (getattr(getattr(error, "response", None), "headers", None), getattr(error, "headers", None))
-    for headers in (*holders, getattr(error, "litellm_response_headers", None)):
+    holders: list[Any] = [getattr(error, name, None) for name in ("headers", "resp", "litellm_response_headers")]
+    for headers in (getattr(getattr(error, "response", None), "headers", None), *holders):
         if headers is None or not callable(getattr(headers, "items", None)):
             continue
         given = {str(name).lower(): str(value).strip() for name, value in headers.items()}
@@ -61,14 +63,17 @@ def _of_headers(error: BaseException) -> Iterator[float]:
 
 def _until(date: str, now: str) -> Iterator[float]:
     """Seconds to a date, by the server's clock where its answer tells the time."""
-    from datetime import UTC, datetime
+    if (end := _moment(date)) is not None:
+        yield end - (_moment(now) or time.time())
 
+
+def _moment(date: str) -> float | None:
+    """An HTTP date, which is in UTC unless it says otherwise, in seconds since 1970; None for what is none."""
     try:
-        end = parsedate_to_datetime(date)
-        start = parsedate_to_datetime(now) if now else datetime.now(UTC)
-        yield (end.astimezone(UTC) - start.astimezone(UTC)).total_seconds()
+        found = parsedate_to_datetime(date)
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
-        return
+        return None
 
 
 def _of_body(error: BaseException) -> Iterator[float]:

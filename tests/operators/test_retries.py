@@ -101,7 +101,7 @@ def test_tries_before_a_clear_do_not_count() -> None:
 @pytest.mark.parametrize(
     ("task", "low", "high"),
     [
-        (Task(), 10, 15),  # Airflow's default is no word of the user's
+        (Task(), 30, 45),  # Airflow's default is no word of the user's
         (Task(retry_delay=0), 0, 0),
         (Task(retry_delay=60), 60, 90),
         (Task(retry_delay=60, max_retry_delay=70), 46, 70),
@@ -117,6 +117,12 @@ def test_a_retry_delay_of_the_tasks_own_is_where_the_back_off_begins(task: Task,
 def test_what_is_not_known_is_left_to_the_tasks_own_settings() -> None:
     for failure in (ValueError("no"), SystemExit(1), errors.AgentAnswerError("no"), OSError("no space left")):
         assert AdkRetryPolicy().evaluate(failure, 1, 3) == RetryDecision.default()
+
+
+def test_a_reason_is_as_long_as_airflow_keeps_it() -> None:
+    decision = AdkRetryPolicy().evaluate(ConnectionResetError("x" * 9000), 1, 3)
+    assert decision.reason is not None
+    assert (len(decision.reason), decision.reason[:36]) == (500, "the connection failed; the next try ")
 
 
 @pytest.mark.parametrize(
@@ -294,10 +300,10 @@ Run = tuple[dict[str, Tried], Counter[str]]
         ("date", 95, 101, "HTTP 503; the next try is in "),
         ("retry_info", 7.25, 7.25, "HTTP 429; the next try is in 7.2 s, as the server asks."),
         ("days", 86400, 86400, "HTTP 429; the next try is in 24 h, the longest (max_server_delay), though the server asks"),
-        ("unavailable", 10, 15, "HTTP 503; the next try is in 1"),
-        ("reset", 10, 15, "the connection failed; the next try is in 1"),
-        ("cut", 10, 15, "the answer was cut off; the next try is in 1"),
-        ("slow", 10, 15, "a request timed out; the next try is in 1"),
+        ("unavailable", 30, 45, "HTTP 503; the next try is in "),
+        ("reset", 30, 45, "the connection failed; the next try is in "),
+        ("cut", 30, 45, "the answer was cut off; the next try is in "),
+        ("slow", 30, 45, "a request timed out; the next try is in "),
         ("own_delay", 100, 150, "HTTP 503; the next try is in "),
         ("configured", 1000, 1500, "HTTP 503; the next try is in "),
         ("own_policy", 44, 44, "mine"),

@@ -167,10 +167,12 @@ def test_a_date_is_waited_for_by_the_servers_clock(gemini: Gemini, anthropic: An
     ("date", "now", "wait"),
     [
         ("Wed, 21 Oct 2099 07:28:00 GMT", "Wed, 21 Oct 2099 07:27:30 GMT", 30),
+        ("Wed Oct 21 07:28:00 2099", "Wed, 21 Oct 2099 07:27:30 GMT", 30),
         ("Wed, 21 Oct 2099 09:28:00 +0200", "Wed, 21 Oct 2099 07:27:30 GMT", 30),
         ("Wednesday, 21-Oct-99 07:28:00 GMT", "Wed, 21 Oct 2099 07:27:30 GMT", None),
         ("Wed, 21 Oct 2015 07:28:00 GMT", "", None),
         ("Wed, 99 Oct 2099 07:28:00 GMT", "", None),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", "today", None),
     ],
 )
 def test_dates_of_all_sorts(date: str, now: str, wait: float | None) -> None:
@@ -258,6 +260,15 @@ def test_nobody_listens() -> None:
     assert found(raised_by(lambda: by_httpx("nothing://here"))) == (UNKNOWN, None)
 
 
+class HttpError(Exception):
+    """As googleapiclient's: its answer is a dict of headers with a status."""
+
+    class Answer(dict[str, str]):
+        status = 429
+
+    resp = Answer({"retry-after": "7", "content-type": "text/html"})
+
+
 def test_googles_libraries() -> None:
     asked = RetryInfo()
     asked.retry_delay.seconds, asked.retry_delay.nanos = 7, 500_000_000
@@ -265,6 +276,7 @@ def test_googles_libraries() -> None:
     assert found(api_core.ServiceUnavailable("later")) == (BUSY, None)
     assert found(api_core.PermissionDenied("no")) == (REFUSED, None)
     assert found(api_core.DeadlineExceeded("late")) == (INTERRUPTED, None)
+    assert found(HttpError("slow down")) == (BUSY, 7)
     assert found(DefaultCredentialsError("none")) == (REFUSED, None)
     assert found(RefreshError("invalid_grant", retryable=False)) == (REFUSED, None)
     assert found(RefreshError("try again", retryable=True)) == (INTERRUPTED, None)
