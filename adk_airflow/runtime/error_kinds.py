@@ -113,7 +113,7 @@ def _find(error: BaseException, seen: set[int]) -> Finding:
         return nothing
     said = getattr(error, "permanent", None)
     if said is True:
-        return Finding(Kind.REFUSED, error, f"{type(error).__name__}: the same would happen again")
+        return Finding(Kind.REFUSED, error, "this does not pass by itself")
     found = _of_itself(error) or _of_origin(error, seen) or nothing
     return replace(found, kind=Kind.UNKNOWN) if said is False and found.kind is Kind.REFUSED else found
 
@@ -130,7 +130,7 @@ def _of_itself(error: Exception) -> Finding | None:
         return None
     names = class_names(error)
     if _NOT_THERE & names:
-        return Finding(Kind.REFUSED, error, f"{type(error).__name__}: it is not there")
+        return Finding(Kind.REFUSED, error, "what is needed is not there")
     if cut_off(error):  # before the status: aiohttp gives a cut answer the code 400
         return Finding(Kind.INTERRUPTED, error, "the answer was cut off")
     status = http_status(error)

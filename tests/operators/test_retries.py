@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -16,8 +17,10 @@ from google.adk.agents import LlmAgent
 import adk_airflow
 from adk_airflow import AdkAgentOperator, AdkRetryPolicy, errors
 from adk_airflow.operators.retries import TaskRetries
-from tests.servers.gemini import GeminiRequest, GeminiServer, cut, error, reset, slow, text
-from tests.supervised import Tried, run_tasks
+from tests.servers.gemini import GeminiRequest, GeminiServer, Reply, cut, error, reset, slow, text
+from tests.supervised import SupervisedRun, Tried, dag_files, run_tasks
+
+Gemini = Callable[[Callable[[GeminiRequest], Any]], GeminiServer]
 
 
 def answered(status: int, **headers: str) -> httpx.HTTPStatusError:
@@ -117,6 +120,12 @@ def test_a_retry_delay_of_the_tasks_own_is_where_the_back_off_begins(task: Task,
 def test_what_is_not_known_is_left_to_the_tasks_own_settings() -> None:
     for failure in (ValueError("no"), SystemExit(1), errors.AgentAnswerError("no"), OSError("no space left")):
         assert AdkRetryPolicy().evaluate(failure, 1, 3) == RetryDecision.default()
+
+
+def test_what_is_missing_fails_at_once_with_a_reason() -> None:
+    assert AdkRetryPolicy().evaluate(errors.AgentLoadError("no agent"), 1, 3) == RetryDecision.fail(
+        "this does not pass by itself; another try would end the same way, so there is none. AgentLoadError: no agent"
+    )
 
 
 def test_a_reason_is_as_long_as_airflow_keeps_it() -> None:
@@ -353,3 +362,34 @@ def test_adks_own_retries_come_first_inside_the_try(tried: Run, mode: str) -> No
 def test_another_agent_is_asked_once_in_its_try(tried: Run) -> None:
     names = ("date", "days", "cut", "slow", "refused_404")
     assert {name: tried[1][name] for name in names} == dict.fromkeys(names, 1)
+
+
+SECOND = """
+from airflow.sdk import DAG
+from google.adk.agents import LlmAgent
+from adk_airflow import AdkAgentOperator
+
+with DAG("second_try", schedule=None, default_args={"retries": 3}):
+    agent = LlmAgent(name="a", model="gemini-2.5-flash")
+    AdkAgentOperator.partial(task_id="ask", agent=agent).expand(prompt=["busy", "refused", "fine"])
+"""
+
+
+def test_each_item_waits_for_itself_and_the_reason_goes_with_the_next_try(gemini: Gemini) -> None:
+    def script(request: GeminiRequest) -> Reply:
+        if request.last_text == "refused":
+            return error(400)
+        asked = sum(one.last_text == request.last_text for one in server.requests)
+        return error(429, headers={"Retry-After": "0.2"}) if request.last_text == "busy" and asked < 3 else text("yes")
+
+    server = gemini(script)
+    with dag_files({"second_try.py": SECOND}):
+        run = SupervisedRun("second_try", "second_try.py")
+        run.go()
+    assert {task: [(one.state, one.next_delay) for one in tries] for task, tries in run.tried.items()} == {
+        "ask[0]": [("up_for_retry", 0.2), ("up_for_retry", 0.2), ("success", None)],
+        "ask[1]": [("failed", None)],
+        "ask[2]": [("success", None)],
+    }
+    assert [one.retry_xcom and one.retry_xcom["action"] for one in run.tried["ask[0]"]] == ["retry", "retry", None]
+    assert run.xcom("ask", "adk_retry", map_index=1)["reason"].startswith("HTTP 400; another try would end the same way")
