@@ -17,6 +17,8 @@ PACKAGE = Path(__file__).parents[1] / "adk_airflow"
 ROOMS = [
     "errors",
     "runtime.wire",
+    "runtime.answers",
+    "runtime.error_kinds",
     "runtime.failures",
     "runtime.record",
     "runtime.adk.cli",

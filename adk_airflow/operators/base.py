@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 
 from adk_airflow.errors import ValueNotTransferableError
-from adk_airflow.operators.retries import FailAtOnce
+from adk_airflow.operators.retries import TaskRetries
 from adk_airflow.runtime.task import Task, last_plain_output, live, materialized
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class AdkOperator(BaseOperator):
         self, *, llm_conn_id: str | dict[str, str] | None = None, durable: bool | dict[str, bool] = True, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        self.retry_policy = FailAtOnce(self.retry_policy)
+        self.retry_policy = TaskRetries(self.retry_policy)
         self._task: Task | None = None
         self.llm_conn_id = llm_conn_id
         self.durable = durable
