@@ -7,9 +7,8 @@ from typing import Any
 
 from airflow.sdk import DAG, Param
 from fault_calls import begin, end, loses_its_supervisor, write
-from google.adk import Context
+from google.adk import Context, Event
 from google.adk.agents import Agent
-from google.adk.memory.memory_entry import MemoryEntry
 from google.adk.tools import ToolContext
 from google.adk.workflow import Workflow, node
 from google.genai import types
@@ -42,7 +41,7 @@ async def save(ctx: Context) -> str:
     failed = []
     for what, work in {
         "artifact": ctx.save_artifact("report.txt", types.Part.from_text(text=words)),
-        "memory": ctx.add_memory(memories=[MemoryEntry(content=content(words), author="save")]),
+        "memory": ctx.add_events_to_memory(events=[Event(author="save", content=content(words))]),
     }.items():
         try:
             await tried(case, what, work)
