@@ -17,6 +17,8 @@ PACKAGE = Path(__file__).parents[1] / "adk_airflow"
 ROOMS = [
     "errors",
     "runtime.wire",
+    "runtime.answers",
+    "runtime.error_kinds",
     "runtime.failures",
     "runtime.record",
     "runtime.adk.cli",
@@ -29,6 +31,7 @@ ROOMS = [
     "runtime.project",
     "runtime.event_loop",
     "runtime.envelopes",
+    "runtime.sending",
     "runtime.inbox",
     "runtime.outbox",
     "runtime.task",

@@ -17,7 +17,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
 from adk_airflow.errors import HumanInputNotSupportedError
-from adk_airflow.runtime import failures
+from adk_airflow.runtime import failures, sending
 from adk_airflow.runtime.event_loop import TaskCancelled, TaskLoop, has_own_process
 from adk_airflow.runtime.outbox import Outbox
 from adk_airflow.runtime.wire import json_form
@@ -36,7 +36,7 @@ class Step(Protocol):
     """What an operator says: which part of ADK its task runs."""
 
     llm_conn_id: str | dict[str, str] | None
-    durable: bool
+    durable: bool | dict[str, bool]
     execution_timeout: timedelta | None
 
     @property
@@ -148,9 +148,16 @@ class Task:
         from adk_airflow.runtime.record.attempt import Attempt
         from adk_airflow.runtime.record.task_record import TaskRecord
 
-        state = self.context.get("task_state_store") if self.step.durable else None
-        record = TaskRecord(Attempt.of(self.context, own_process=has_own_process()), state, self.step.log)
-        record.on_overtaken(self.loop.cancel)
+        durable = self.step.durable
+        afresh = [path for path, is_durable in durable.items() if not is_durable] if isinstance(durable, dict) else []
+        record = TaskRecord(
+            Attempt.of(self.context, own_process=has_own_process()),
+            self.context.get("task_state_store"),
+            self.step.log,
+            durable=durable is not False,
+            afresh=afresh,
+        )
+        record.standing.on_lost = self.loop.cancel
         return record
 
     def end(self) -> None:
@@ -160,7 +167,7 @@ class Task:
             OvertakenError: It no longer counts.
         """
         if (record := self.recorded()) is not None:
-            record.check()
+            record.standing.check()
             record.keep()
 
     def forget(self, context: Any) -> None:
@@ -279,6 +286,16 @@ class Task:
 
     # -- send --------------------------------------------------------------------------------------------
 
+    def push(self, key: str, value: Any) -> None:
+        """Pushes an XCom of this task, for as long as Airflow's API server may be away.
+
+        Raises:
+            OvertakenError: This try no longer counts.
+        """
+        record = self.recorded()
+        standing = record.standing if record is not None else None
+        sending.push(self.context["ti"], key, value, where=self.where, log=self.step.log, standing=standing)
+
     def send(self, result: RunResult) -> Envelope:
         """Leaves the envelope in XCom, also when the node failed, and raises what it failed with.
 
@@ -309,7 +326,7 @@ class Task:
         envelope, text = self.outbox.pack(
             inbox, result, writer=self.writer, workflow=workflow, node=self.name, where=self.where
         )
-        self.context["ti"].xcom_push(key=XCOM_KEY, value=text)
+        self.push(XCOM_KEY, text)
         if result.error is not None:
             subject = self.where
             log.error(

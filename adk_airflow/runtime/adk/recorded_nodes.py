@@ -156,7 +156,7 @@ class NodeRuns:
     def _keep(self, path: str, node_input: Any, ctx: Context, run: _Open) -> None:
         if not self._journal.durable or not self._tells(path):
             return
-        if not run.durable:
+        if not run.durable or not self._journal.keeps(path):
             self._not_durable(path)
             return
         try:

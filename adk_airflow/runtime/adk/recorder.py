@@ -41,6 +41,11 @@ _CALL: ContextVar[str] = ContextVar("adk_airflow_tool_call", default="")
 """The place of the tool call that the code runs in: what an agent does there that a tool runs lies below it."""
 
 
+def place_of_code() -> str:
+    """Where the code runs: in a tool call, else in a run of a node."""
+    return _CALL.get() or NODE_PATH.get()
+
+
 @dataclass
 class _Asked:
     """A model call that is about to be made."""
@@ -128,7 +133,7 @@ class Recorder(BasePlugin):
             request: What is asked.
             stream: It answers in parts.
         """
-        asked = self._asked.pop(id(request), None) or _Asked(request, f"{_CALL.get() or NODE_PATH.get()}|?|", 0, "", "", "")
+        asked = self._asked.pop(id(request), None) or _Asked(request, f"{place_of_code()}|?|", 0, "", "", "")
         asked_for = fingerprint([record_form.of_request(request), stream, type(model).__qualname__])
         place = f"{asked.line}#model{asked.index}"
         began = time.time()

@@ -17,6 +17,7 @@ from google.adk.workflow import BaseNode
 
 from adk_airflow.runtime import failures
 from adk_airflow.runtime.adk.graph import without_wrapper
+from adk_airflow.runtime.adk.guarded import guarded
 from adk_airflow.runtime.adk.questions import Question, Questions
 from adk_airflow.runtime.adk.recorded_model import recorded
 from adk_airflow.runtime.adk.recorder import Recorder
@@ -133,7 +134,11 @@ async def drive(
     models.wrap = functools.partial(recorded, recorder=recorder)
     if begin is not None:
         begin(recorder)
-    sessions = run.session_service or InMemorySessionService()  # type: ignore[no-untyped-call, unused-ignore]
+    sessions: BaseSessionService = InMemorySessionService()  # type: ignore[no-untyped-call, unused-ignore]
+    if run.session_service is not None:
+        sessions = guarded(run.session_service, recorder)
+    artifacts = run.artifact_service and guarded(run.artifact_service, recorder)
+    memory = run.memory_service and guarded(run.memory_service, recorder)
 
     async def stored() -> Session | None:
         return await sessions.get_session(app_name=run.app.name, user_id=USER_ID, session_id=run.session_id)
@@ -147,8 +152,8 @@ async def drive(
     runner = Runner(
         app=run.app.model_copy(update={"root_agent": root, "plugins": plugins}),
         session_service=sessions,
-        artifact_service=run.artifact_service,
-        memory_service=run.memory_service,
+        artifact_service=artifacts,
+        memory_service=memory,
     )
     try:
         await _consume(runner, run, given, result, questions)
@@ -159,8 +164,8 @@ async def drive(
             # ADK keeps what an event carried; what a cancelled branch set after its last event is gone.
             temp = {key: value for key, value in result.state.items() if str(key).startswith("temp:")}
             result.state = {**session.state, **temp}
-        if session is not None and result.error is None and run.remember and run.memory_service is not None:
-            await _remember(run, run.memory_service, session)
+        if session is not None and result.error is None and run.remember and memory is not None:
+            await _remember(run, memory, session)
     finally:
         await runner.close()
         models.restore()

@@ -14,7 +14,7 @@ import hashlib
 import json
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -54,11 +54,13 @@ class Journal:
     Args:
         attempt: The try.
         store: Where entries are kept; None: nowhere, as nothing of this task is to be kept (``durable=False``).
+        afresh: The nodes of which nothing is kept, by their path in the workflow (``triage``, ``inner/triage``).
     """
 
-    def __init__(self, attempt: Attempt, store: JournalStore | None) -> None:
+    def __init__(self, attempt: Attempt, store: JournalStore | None, *, afresh: Collection[str] = ()) -> None:
         self.attempt = attempt
         self._store = store
+        self._afresh = tuple(afresh)
         self._kept: dict[str, Kept] = {}
         self._live: set[str] = set()
         self._order = 0
@@ -76,6 +78,13 @@ class Journal:
     def durable(self) -> bool:
         """Whether anything is kept."""
         return self._store is not None
+
+    def keeps(self, line: str) -> bool:
+        """Whether anything is kept of a line."""
+        if self._store is None or not self._afresh:
+            return self._store is not None
+        names = "/".join(part.rpartition("@")[0] for part in line.partition("|")[0].split("/")[1:])
+        return not any(f"{names}/".startswith(f"{path}/") for path in self._afresh)
 
     @property
     def going_on(self) -> bool:
@@ -96,7 +105,13 @@ class Journal:
             fingerprint: See there.
         """
         kept = self._kept.get(place)
-        if line in self._live or kept is None or kept.attempt == self.attempt.number or kept.kind != kind:
+        if (
+            kept is None
+            or line in self._live
+            or not self.keeps(line)
+            or kept.attempt == self.attempt.number
+            or kept.kind != kind
+        ):
             return None
         if kept.fingerprint != fingerprint:
             self._diverge(kept)
@@ -133,7 +148,7 @@ class Journal:
             data: See there.
             paid: It is worth a write of its own; else it is kept with others within half a second.
         """
-        if self._store is None:
+        if self._store is None or not self.keeps(line):
             return
         kept = Kept(self._order, line, place, fingerprint, kind, data, self.attempt.number)
         self._write({"k": kind, "l": line, "p": place, "f": fingerprint, "d": data}, paid=paid)
