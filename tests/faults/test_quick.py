@@ -77,6 +77,17 @@ def test_calls_of_an_agent_fail() -> None:
     assert ran.xcom("ask") == found("alone", [7, 14, 21, 28, 35])
 
 
+def test_a_model_that_is_away_for_several_tries_costs_nothing_twice() -> None:
+    ran = start("fault_agent", "away")
+    for tries in range(1, 5):
+        plan("away", ("alone", "M4"), what="fail")
+        ran.go(tries=tries)
+    assert ran.go() == "success"
+    assert [tried.state for tried in ran.tried["ask"]] == ["up_for_retry"] * 4 + ["success"]
+    assert judge("away", ALONE).wrong == ()
+    assert ran.xcom("ask") == found("alone", [7, 14, 21, 28, 35])
+
+
 def test_two_agents_side_by_side_are_killed_three_times() -> None:
     ran = run("fault_pair", "pair", ("left", "T2"), ("right", "M3"), ("left", "M4"))
     assert judge("pair", calls_of_agent("left", 3) + calls_of_agent("right", 3)).wrong == ()

@@ -60,9 +60,9 @@ late_dag = AdkDag(Workflow(name="late", edges=[("START", node(save, name="save")
 
 
 def looking(saves: bool) -> Any:
-    async def look_up(number: int, tool_context: ToolContext) -> dict[str, str]:
+    async def look_up(number: int, line: str, tool_context: ToolContext) -> dict[str, str]:
         """Looks a number up."""
-        case, line = tool_context.state["case"], tool_context.agent_name
+        case = tool_context.state["case"]
         begin(case, line, f"T{number}")
         words = LATE if loses_its_supervisor(case, line, f"T{number}") else f"number {number}"
         if saves:
@@ -74,7 +74,7 @@ def looking(saves: bool) -> Any:
 
 
 def agent(name: str, steps: int, *, saves: bool = False) -> Agent:
-    instruction = f"case={{case}} line={name} steps={steps}"
+    instruction = f"case={{case}} line={name} plan={','.join(f'T{at}' for at in range(1, steps + 1))}"
     return Agent(name=name, model="gemini-2.5-flash", instruction=instruction, tools=[looking(saves)])
 
 
