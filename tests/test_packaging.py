@@ -20,6 +20,8 @@ ROOMS = [
     "runtime.answers",
     "runtime.error_kinds",
     "runtime.failures",
+    "runtime.sealing",
+    "runtime.log_watch",
     "runtime.record",
     "runtime.adk.cli",
     "runtime.start",
