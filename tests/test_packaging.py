@@ -39,6 +39,7 @@ ROOMS = [
     "agents_folder",
     "testing",
     "workflow_commands",
+    "doctor",
     "local",
     "cli",
 ]
