@@ -199,7 +199,7 @@ def _service(
             False,
             f"{folder} is on this machine's own disk, and the executor ({_executors()}) runs tasks on others too: what a"
             " task keeps, tasks elsewhere do not find",
-            f"Set {option} to a place that all machines reach, such as {_SHARED[check]}, or mount one volume at this folder on each.",
+            f"Set {option} to a place that all machines reach, such as {_SHARED[check]}, or mount one volume here on each.",
         )
     else:
         yield Finding(
@@ -313,7 +313,7 @@ def _byte_code() -> Iterator[Finding]:
             "byte code",
             False,
             f"{len(missing)} of {len(sources)} modules are compiled anew by every process, such as {missing[0]}",
-            f"Unset PYTHONDONTWRITEBYTECODE; as a user who may write there: python -m compileall -q {os.path.commonpath(folders)}",
+            f"Unset PYTHONDONTWRITEBYTECODE, and where you may write: python -m compileall -q {os.path.commonpath(folders)}",
         )
     else:
         yield Finding("byte code", True, f"{len(sources)} modules are compiled")
