@@ -61,7 +61,9 @@ def make_dags(cases: list[Any], mode: Any, dag_id: str | None) -> dict[str, Any]
         if dag_id is not None:
             conformance.remember(case.memory)
         with contextlib.suppress(AdkAirflowError):  # refused: the same is seen where the runs are made
-            found[name] = AdkDag(app, dag_id=name, mode=mode, schedule=None, params=_params(case))
+            found[name] = AdkDag(
+                app, dag_id=name, mode=mode, schedule=None, params=_params(case), is_paused_upon_creation=False
+            )
     return found
 
 
@@ -98,21 +100,36 @@ def deployed(
             client._http.headers["Authorization"] = f"Bearer {os.environ['AIRFLOW_TOKEN']}"
         try:
             began = time.time()
+            run_id = f"conformance-{began:.0f}"
             _write(folder, module, mode)
             plans = _plans(cases, mode)
-            runs = {}
-            for case_id, (name, _, _) in plans.items():
-                client.wait_for_dag(name, since=began, timeout=SECONDS_TO_PARSE)
-                client.unpause(name)
-                runs[case_id] = client.trigger(name)["dag_run_id"]
+            for name, _, _ in plans.values():
+                if client.wait_for_dag(name, since=began, timeout=SECONDS_TO_PARSE)["is_paused"]:  # known from before
+                    _again(lambda name=name: client.unpause(name))
+            for name, _, _ in plans.values():
+                _again(lambda name=name: client.trigger(name, run_id=run_id))
             end = time.monotonic() + timeout
             yield (
-                lambda case, _: (
-                    _read(client, case, *plans[case.id], runs[case.id], end) if case.id in plans else _why_not(case, mode)
-                )
+                lambda case, _: _read(client, case, *plans[case.id], run_id, end) if case.id in plans else _why_not(case, mode)
             )
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _again(request: Callable[[], Any]) -> Any:
+    """The answer to a request, which is made again where Airflow's database was too busy for it, as SQLite is at times."""
+    from adk_airflow.local.errors import AirflowApiError
+
+    end = time.monotonic() + SECONDS_TO_PARSE
+    while True:
+        try:
+            return request()
+        except AirflowApiError as error:
+            if error.status == 409:  # made by a request that was answered with an error
+                return None
+            if (error.status or 0) < 500 or time.monotonic() > end:
+                raise
+        time.sleep(1.0)
 
 
 def _write(folder: Path, module: Path, mode: str) -> None:
@@ -165,7 +182,7 @@ def _read(client: Any, case: Any, dag_id: str, name: str, plan: Any, run_id: str
     from adk_airflow import testing
     from adk_airflow.runtime.wire.envelope import XCOM_KEY, Envelope
 
-    while (state := client.run(dag_id, run_id)["state"]) not in ("success", "failed"):
+    while (state := _again(lambda: client.run(dag_id, run_id))["state"]) not in ("success", "failed"):
         if time.monotonic() > end:
             raise TimeoutError(f"the run {run_id} of {dag_id} is still {state}")
         time.sleep(0.5)

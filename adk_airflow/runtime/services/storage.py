@@ -44,11 +44,12 @@ def open_place(uri: str, conn_id: str | None = None) -> ObjectStoragePath:
 
     place = ObjectStoragePath(uri, conn_id=conn_id) if conn_id else ObjectStoragePath(uri)
     # Resolves the connection now: on an event loop that has another request in flight this can hang.
-    listings = place.fs.dircache
-    # What several tasks write is told apart by listings: none may be of before. Clearing alone is not enough, since another
-    # thread's listing may come back into the cache after it.
-    listings.use_listings_cache = False
-    listings.clear()
+    listings = getattr(place.fs, "dircache", None)
+    if listings is not None:
+        # What several tasks write is told apart by listings: none may be of before. Clearing alone is not enough, since
+        # another thread's listing may come back into the cache after it.
+        listings.use_listings_cache = False
+        listings.clear()
     return place
 
 
