@@ -44,6 +44,7 @@ ROOMS = [
     "agents_folder",
     "testing",
     "workflow_commands",
+    "doctor",
     "local",
     "cli",
 ]
