@@ -42,7 +42,9 @@ print(json.dumps([began, list(sys.modules)]))
 def imported(names: Iterable[str]) -> tuple[list[str], set[str]]:
     """Imports modules in a new process: those that the others before them had not imported, and all that are there then."""
     script = f"{BASELINE}\n{IMPORT}"
-    done = subprocess.run([sys.executable, "-c", script], input=json.dumps(list(names)), stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], input=json.dumps(list(names)), stdout=subprocess.PIPE, text=True, check=True
+    )
     began, there = json.loads(done.stdout.splitlines()[-1])
     return began, set(there)
 

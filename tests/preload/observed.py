@@ -20,7 +20,10 @@ def run_imports(airflow: StandaloneAirflow) -> dict[str, list[str]]:
     view = watch_run(client, "imports", run_id, timeout=300, check=airflow.check)
     assert view.state == "success", view.failed_instances
     written = sorted((airflow.home / "imports").glob("*.json"))
-    return {path.stem: [name for name, origin in json.loads(path.read_text()).items() if is_library(name, origin)] for path in written}
+    return {
+        path.stem: [name for name, origin in json.loads(path.read_text()).items() if is_library(name, origin)]
+        for path in written
+    }
 
 
 def imports_of_real_tasks(folder: Path, *, preload: bool) -> dict[str, list[str]]:

@@ -24,9 +24,7 @@ class _MissingA2a(MetaPathFinder):
         self._searched: tuple[str, ...] | None = None
         self._missing = False
 
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
+    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         if fullname != NEEDS_A2A:
             return None
         if self._searched != (searched := tuple(sys.path)):
