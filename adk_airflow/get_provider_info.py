@@ -27,8 +27,8 @@ def get_provider_info() -> dict[str, Any]:
                 "description": "Settings of adk-airflow.",
                 "options": {
                     "preload": {
-                        "description": "Whether the processes that fork tasks or parse DAG files (a scheduler with LocalExecutor, a"
-                        " Celery worker, the DAG processor) import google-adk and what else nodes need once, when they start."
+                        "description": "Whether processes that fork tasks or parse DAG files (a scheduler with LocalExecutor, a"
+                        " Celery worker, the DAG processor) import google-adk and what else nodes need once, as they start."
                         " Without it each task imports them anew, for 2 seconds or so.",
                         "version_added": "0.1.0",
                         "type": "boolean",

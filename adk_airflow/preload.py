@@ -7,11 +7,11 @@ Which process that is, and who calls this:
 * a Celery worker, which loads no plugins: it asks ``get_provider_info`` before it starts, and that connects ``preload`` to
   Celery's signal ``worker_init``.
 
-In no other process anything is imported. Only libraries are: an edited DAG file or workflow is read anew by each task. Importing
-them starts no thread, opens nothing and changes no setting, so that a fork is as safe after it as before.
+In no other process anything is imported. Only libraries are: an edited DAG file or workflow is read anew by each task.
+Importing them starts no thread, opens nothing and changes no setting, so that a fork is as safe after it as before.
 
-The modules are listed in ``preload.txt``, which ``python -m tests.preload`` writes from what real tasks import. A provider lists its
-own under the entry point ``adk_airflow.preload``: a function without arguments that returns names of modules.
+The modules are listed in ``preload.txt``, which ``python -m tests.preload`` writes from what real tasks import. A provider
+lists its own under the entry point ``adk_airflow.preload``: a function without arguments that returns names of modules.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def connect_celery(arguments: Sequence[str]) -> None:
     if list(arguments[1:3]) != ["celery", "worker"] and "celery.signals" not in sys.modules:
         return
     try:
-        from celery.signals import worker_init
+        from celery.signals import worker_init  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
         return
     worker_init.connect(_preload_in_celery, dispatch_uid=__name__)

@@ -97,9 +97,7 @@ class Concurrency:
     def _in_loop(self) -> int:
         """The nodes that an own edge leads back to."""
         return sum(
-            1 << at
-            for at in range(len(self._names))
-            if any(self._after[target] >> at & 1 for target in self._targets[at])
+            1 << at for at in range(len(self._names)) if any(self._after[target] >> at & 1 for target in self._targets[at])
         )
 
     def repeating(self) -> set[str]:

@@ -1,7 +1,7 @@
-"""Run as ``python -m tests.preload.forks GRPC HTTP SECONDS``: forks after the preload, and uses in parent and children what may not survive.
+"""Forks after the preload, and uses in parent and children what a fork may break.
 
-GRPC is the address of a gRPC server, HTTP the URL of an HTTP server. Prints what each process made of it, as JSON. A child that
-has not ended after SECONDS counts as one that hangs.
+Run as ``python -m tests.preload.forks GRPC HTTP SECONDS``. GRPC is the address of a gRPC server, HTTP the URL of another.
+Prints what each process made of it, as JSON. A child that has not ended after SECONDS counts as one that hangs.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-import airflow.sdk.execution_time.supervisor
-import airflow.sdk.execution_time.task_runner  # noqa: F401  # what a process that forks tasks has
+import airflow.sdk.execution_time.supervisor  # noqa: F401  # what a process that forks tasks has
+import airflow.sdk.execution_time.task_runner  # noqa: F401
 
 from adk_airflow.preload import preload
 

@@ -1,6 +1,6 @@
 """Without the extra ``a2a`` of google-adk: lets what cannot be imported fail at once.
 
-ADK tries to import ``google.adk.agents.remote_a2a_agent`` for every node that it builds and every node that it runs dynamically.
+ADK tries to import ``google.adk.agents.remote_a2a_agent`` for every node that it builds, also for those made at run time.
 Python remembers what it imported, not what it failed to: without the extra each try runs modules of ADK and searches all of
 ``sys.path``, for 1 to 15 ms. With this the same error is raised without the search.
 """
