@@ -17,7 +17,7 @@ from adk_airflow.errors import AdkAirflowError
 
 if TYPE_CHECKING:
     from adk_airflow.runtime.adk.runner import RunResult
-    from adk_airflow.runtime.record.node_runs import NodeRun
+    from adk_airflow.runtime.record.entries import Entry
     from adk_airflow.runtime.source import Source
     from adk_airflow.translator.plan import Mode, Plan
 
@@ -96,12 +96,14 @@ def run(workflow: str, *, input: str, state: Mapping[str, Any], as_json: bool) -
 
     # A node's failures are reported as node runs, so a log needs no traceback of them.
     log_no_tracebacks()
-    runs: list[NodeRun] = []
+    runs: list[Entry] = []
 
-    def report(node_run: NodeRun) -> None:
-        runs.append(node_run)
+    def report(entry: Entry) -> None:
+        if entry.kind != "node":
+            return
+        runs.append(entry)
         if not as_json:
-            print(_run_line(node_run), flush=True)
+            print(_run_line(entry), flush=True)
 
     started = time.monotonic()
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
@@ -173,36 +175,29 @@ async def _run(source: Source, input: str, state: Mapping[str, Any], report: Any
 
     from adk_airflow.runtime.adk import engine
     from adk_airflow.runtime.adk.runner import Run
-    from adk_airflow.runtime.record.node_runs import NodeRunWatch
     from adk_airflow.runtime.start import message_of
 
-    session_id = uuid.uuid4().hex
-    watch = NodeRunWatch(session_id, report)
-    watch.start()
-    result = await engine.run_workflow(
-        Run(
-            app=source.app,
-            workflow=source.workflow,
-            session_id=session_id,
-            message=message_of(input),
-            state=dict(state),
-            artifact_service=InMemoryArtifactService(),
-            on_event=watch.on_event,
-        )
+    run = Run(
+        app=source.app,
+        workflow=source.workflow,
+        session_id=uuid.uuid4().hex,
+        message=message_of(input),
+        state=dict(state),
+        artifact_service=InMemoryArtifactService(),
     )
-    watch.finish()
-    return result
+    run.record.readers.append(report)
+    return await engine.run_workflow(run)
 
 
-def _run_line(node_run: NodeRun) -> str:
+def _run_line(entry: Entry) -> str:
     from adk_airflow.translator.plan import shorten
 
-    seconds = f"{node_run.seconds:8.2f} s" if node_run.seconds is not None else " " * 10
-    details = [f"route {node_run.route!r}"] if node_run.route is not None else []
-    details += [node_run.error] if node_run.error else []
-    details += [_as_json(node_run.output, indent=None)] if node_run.output is not None else []
+    route, output = entry.content.get("route"), entry.content.get("output")
+    details = [f"route {route!r}"] if route is not None else []
+    details += [entry.error] if entry.error else []
+    details += [_as_json(output, indent=None)] if output is not None else []
     text = "  ".join(shorten(detail, _SHOWN) for detail in details)
-    return f"{seconds}  {node_run.status:<9}  {node_run.path}  {text}".rstrip()
+    return f"{entry.seconds or 0:8.2f} s  {entry.status:<9}  {entry.path}  {text}".rstrip()
 
 
 def _failure(name: str, result: RunResult) -> str:
@@ -220,9 +215,14 @@ def _pause(name: str, result: RunResult) -> str:
     return f"workflow {name!r} is paused: {questions}. Nobody can answer here, so the run ends."
 
 
-def _rest(result: RunResult, runs: list[NodeRun]) -> dict[str, Any]:
+def _rest(result: RunResult, runs: list[Entry]) -> dict[str, Any]:
     state = {key: value for key, value in result.state.items() if not key.startswith("temp:")}
-    return {"state": state, "node_runs": [vars(node_run) for node_run in runs]}
+    return {"state": state, "node_runs": list(map(_run_row, runs))}
+
+
+def _run_row(entry: Entry) -> dict[str, Any]:
+    content = {name: entry.content.get(name) for name in ("output", "route")}
+    return {"path": entry.path, "status": entry.status, **content, "seconds": entry.seconds, "error": entry.error}
 
 
 def _as_json(value: Any, indent: int | None = 2) -> str:

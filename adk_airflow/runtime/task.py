@@ -11,14 +11,14 @@ An operator is a ``Step``: it says which part of ADK runs. ``live`` does the res
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
 from adk_airflow.errors import HumanInputNotSupportedError
 from adk_airflow.runtime import failures
-from adk_airflow.runtime.event_loop import TaskCancelled, TaskLoop
+from adk_airflow.runtime.event_loop import TaskCancelled, TaskLoop, has_own_process
 from adk_airflow.runtime.outbox import Outbox
 from adk_airflow.runtime.wire import json_form
 from adk_airflow.runtime.wire.envelope import XCOM_KEY, Envelope
@@ -27,6 +27,7 @@ from adk_airflow.runtime.wire.triggers import Parent, Trigger
 if TYPE_CHECKING:
     from adk_airflow.runtime.adk.runner import Run, RunResult
     from adk_airflow.runtime.inbox import Inbox
+    from adk_airflow.runtime.record.task_record import TaskRecord
     from adk_airflow.runtime.services.models import ModelConnections
     from adk_airflow.runtime.source import Source
 
@@ -35,6 +36,7 @@ class Step(Protocol):
     """What an operator says: which part of ADK its task runs."""
 
     llm_conn_id: str | dict[str, str] | None
+    durable: bool
     execution_timeout: timedelta | None
 
     @property
@@ -85,6 +87,9 @@ def live(step: Step, context: Mapping[str, Any], running: Callable[[Task | None]
             with task.loop:
                 task.inbox = step.receive(task)
                 result = task.run()
+        except BaseException:
+            task.end()
+            raise
         finally:
             running(None)
         envelope = task.send(result)
@@ -136,6 +141,37 @@ class Task:
         """The task, unique in the run: its id, with the index of a mapped one."""
         ti = self.context["ti"]
         return str(ti.task_id) if ti.map_index < 0 else f"{ti.task_id}[{ti.map_index}]"
+
+    @functools.cached_property
+    def record(self) -> TaskRecord:
+        """The record of this try, with what earlier ones have finished; of a task that runs ADK."""
+        from adk_airflow.runtime.record.attempt import Attempt
+        from adk_airflow.runtime.record.task_record import TaskRecord
+
+        state = self.context.get("task_state_store") if self.step.durable else None
+        record = TaskRecord(Attempt.of(self.context, own_process=has_own_process()), state, self.step.log)
+        record.on_overtaken(self.loop.cancel)
+        return record
+
+    def end(self) -> None:
+        """The try ends before its time: a person or a time limit ended it, or it no longer counts.
+
+        Raises:
+            OvertakenError: It no longer counts.
+        """
+        if (record := self.recorded()) is not None:
+            record.check()
+            record.keep()
+
+    def forget(self, context: Any) -> None:
+        """The task has succeeded: a callback of Airflow's."""
+        if (record := self.recorded()) is not None:
+            record.forget()
+
+    def recorded(self) -> TaskRecord | None:
+        """The record, if anything ran in ADK."""
+        found: TaskRecord | None = self.__dict__.get("record")
+        return found
 
     # -- run ---------------------------------------------------------------------------------------------
 
@@ -191,6 +227,7 @@ class Task:
             remember=settings.remember_runs(),
             on_event=self._log_event,
             models=self._models(),
+            record=self.record,
         )
 
     def _models(self) -> ModelConnections | None:
@@ -224,36 +261,21 @@ class Task:
         """Cancels what runs in ADK, at once; Airflow calls this in a signal handler."""
         self.loop.cancel()
 
-    def watch(self, run: Run, work: Callable[[Run], Awaitable[RunResult]], *, around: Sequence[str] = ()) -> RunResult:
-        """``wait_for`` of a run of several nodes: each of their runs is logged and recorded as it ends.
+    def watch(self, run: Run, work: Callable[[Run], Awaitable[RunResult]]) -> RunResult:
+        """``wait_for`` of a run of several nodes: each of their runs is logged and shown as it ends.
 
         Args:
             run: The Airflow run.
             work: Runs the nodes.
-            around: The nodes below the workflow that go on in other tasks.
         """
-        from adk_airflow.runtime.record.node_runs import NodeRunWatch
         from adk_airflow.runtime.record.run_record import RunRecord
 
-        record = RunRecord(self.context["ti"], self.step.log)
-
-        def report(node_run: Any) -> None:
-            # What is around these nodes and goes on in other tasks only seems to end here.
-            if node_run.path.count("/") > len(run.parents) + len(around):
-                record.add(node_run)
-
-        watch = NodeRunWatch(run.session_id, report)
-
-        def on_event(event: Any) -> None:
-            watch.on_event(event)
-            self._log_event(event)
-
-        watch.start()
+        shown = RunRecord(self.context["ti"], self.step.log)
+        run.record.readers.append(shown.add)
         try:
-            return self.wait_for(work(replace(run, on_event=on_event)))
+            return self.wait_for(work(run))
         finally:
-            watch.finish()
-            record.push()
+            shown.push()
 
     # -- send --------------------------------------------------------------------------------------------
 
@@ -277,8 +299,13 @@ class Task:
                 f"{self.where}: {'; '.join(map(str, result.questions))}, which an Airflow task cannot wait for yet."
                 " Give the answer by params, or run it with ADK."
             )
+        record = self.recorded()
         if result.error is not None:
             failures.explain(result.error, cut_answers=result.cut_answers)
+        if record is not None:
+            record.say_replayed()
+            if result.error is not None:
+                record.failed(result.error_path, result.error, call_failed=result.call_failed)
         envelope, text = self.outbox.pack(
             inbox, result, writer=self.writer, workflow=workflow, node=self.name, where=self.where
         )

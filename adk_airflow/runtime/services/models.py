@@ -53,11 +53,15 @@ class ModelConnections(BasePlugin):
 
     Args:
         makers: By node or agent name: makes a model with the connection's credentials of the model that the agent names.
+
+    Attributes:
+        wrap: What makes of an agent's model the one that it is given.
     """
 
     def __init__(self, makers: Mapping[str, MakeLlm]) -> None:
         super().__init__(name="adk_airflow_models")
         self._makers = makers
+        self.wrap: Callable[[BaseLlm], BaseLlm] = lambda model: model
         self._made: list[tuple[LlmAgent, str | BaseLlm, BaseLlm]] = []
         self.error: Exception | None = None
 
@@ -68,17 +72,25 @@ class ModelConnections(BasePlugin):
         self._made.clear()
 
     async def before_agent_callback(self, *, agent: Any, callback_context: Any) -> None:
-        """Sets the agent's model, unless it has a model object of a vendor that the connection is not for."""
+        """Sets the agent's model: the connection's, unless the agent has one of a vendor that the connection is not for."""
         if not isinstance(agent, LlmAgent) or any(agent.model is made for _, _, made in self._made):
             return
         maker = self._maker_for(agent.name, callback_context.node_path or "")
+        model: BaseLlm
         if maker is None or not isinstance(own := self._own_model(agent), (str, Gemini)):
-            return
-        try:
-            made = maker(own)
-        except Exception as error:
-            self.error = error
-            raise
+            try:
+                model = agent.canonical_model
+            except Exception:  # ADK says so when the agent asks it
+                return
+            if any(model is made for _, _, made in self._made):
+                return  # of the agent above it
+        else:
+            try:
+                model = maker(own)
+            except Exception as error:
+                self.error = error
+                raise
+        made = self.wrap(model)
         self._made.append((agent, agent.model, made))
         agent.model = made
 
