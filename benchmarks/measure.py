@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 
@@ -43,6 +43,11 @@ class Row:
     def as_json(self) -> dict[str, Any]:
         """All that is known of it."""
         return {**asdict(self), "median": self.figure, "least": self.least, "within": self.figure <= self.at_most}
+
+    @classmethod
+    def of_json(cls, data: Mapping[str, Any]) -> Row:
+        """What ``as_json`` gave."""
+        return cls(**{field.name: data[field.name] for field in fields(cls)})
 
 
 def alternate(sides: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
