@@ -61,7 +61,7 @@ class AdkOutputOperator(AdkGraphOperator):
         from adk_airflow.runtime import inbox
 
         tasks, workflow = self.spec.inner_tasks, self._workflow(task)
-        reader = self.envelopes(task, tasks)
+        reader = self.envelopes(task)
         found = inbox.read_back(workflow, self.spec.nodes or list(tasks), tasks, reader)
         if not found:
             raise AirflowSkipException(f"{task.where}: no node of workflow {workflow.name!r} was triggered")

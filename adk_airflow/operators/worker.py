@@ -248,7 +248,7 @@ def _read_runs(task: Task, items_task: str) -> tuple[WorkerRuns, Envelope]:
     Raises:
         EnvelopeError: It left nothing, or cannot be used.
     """
-    envelope = Envelopes(task.context, [items_task], where=task.where).get(items_task)
+    envelope = Envelopes(task.context, where=task.where).get(items_task)
     if envelope is None or envelope.worker is None:
         raise EnvelopeError(f"{task.where}: task {items_task!r} left no list of items. Clear it, so that it runs again.")
     return envelope.worker, envelope

@@ -406,16 +406,19 @@ class FullStore(MemoryFileSystem):  # type: ignore[misc]
         super().pipe_file(path, value, mode=mode, **kwargs)
 
 
-def test_an_object_store_that_refuses_the_second_half_leaves_the_artifact_as_it_was() -> None:
+@pytest.mark.parametrize("room", [0, 1, 2])
+def test_an_object_store_that_refuses_a_part_of_a_version_leaves_the_artifact_as_it_was(room: int) -> None:
     store = FullStore()
-    attach(protocol="memory", conn_id="full", fs=store)
-    service = ObjectStorageArtifactService("memory://full/artifacts", conn_id="full")
+    attach(protocol="memory", conn_id=f"full{room}", fs=store)
+    service = ObjectStorageArtifactService("memory://full/artifacts", conn_id=f"full{room}")
     store.room = 3
     assert save(service, "a", "one") == 0
+    there = store.find("/full")
+    store.room = room
     with pytest.raises(OSError, match="No space left"):
         save(service, "a", "two")
 
-    assert (versions(service, "a"), load(service, "a"), keys(service)) == ([0], "one", ["a"])
+    assert (versions(service, "a"), load(service, "a"), keys(service), store.find("/full")) == ([0], "one", ["a"], there)
     store.room = 10
     assert save(service, "a", "three") == 1
     assert (versions(service, "a"), load(service, "a")) == ([0, 1], "three")

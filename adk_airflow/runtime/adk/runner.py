@@ -57,7 +57,7 @@ class RunResult:
         interrupt_ids: The interrupts that ADK's engine stopped for.
         questions: What a person is asked, with what ADK itself has no interrupt for.
         cut_answers: The model's answers that ended at a limit of their length, in words.
-        call_failed: The error is that of a call of a model or a tool.
+        call_failed: Whether the error is that of a call of a ``"model"`` or a ``"tool"``; empty if not.
         triggered_early: The nodes outside of the part that were triggered before the last of its nodes had run.
     """
 
@@ -70,7 +70,7 @@ class RunResult:
     interrupt_ids: set[str] = field(default_factory=set)
     questions: list[Question] = field(default_factory=list)
     triggered_early: set[str] = field(default_factory=set)
-    call_failed: bool = False
+    call_failed: str = ""
     cut_answers: list[str] = field(default_factory=list)
 
 

@@ -6,13 +6,12 @@ Layout, with every name percent-encoded so that run ids and slashes are safe, an
     <uri>/<app>/<user>/<session or "user">/<artifact>/<version>/adk.json        name, kind, MIME type, custom metadata
 
 A version is there when its ``adk.json`` is, which is never before its content is. In an object store the content lies one
-level deeper, below a key of its writer's own.
+level deeper, below a key of its writer's own, by which writers at one time are told apart (``storage.create_folder``).
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import logging
 import posixpath
@@ -60,7 +59,7 @@ class _Version:
     @property
     def content(self) -> ObjectStoragePath:
         """Where its bytes are; versions of earlier releases do not say, and hold one other file."""
-        name = self.meta.get("content") or next(name for name in storage.names_in(self.place) if name != _META)
+        name = self.meta.get("content") or next((name for name in storage.names_in(self.place) if name != _META), "content")
         return self.place / str(name)
 
     @property
@@ -264,10 +263,8 @@ def _keys(scope: ObjectStoragePath, prefix: str) -> Iterator[str]:
 
 
 def _delete(folder: ObjectStoragePath) -> None:
-    # First what makes each a version, so that an interrupted deletion leaves none without content.
     for version in list(_versions(folder)):
-        with contextlib.suppress(FileNotFoundError):  # another deletes it too
-            version.place.fs.rm_file(f"{version.place.path}/{_META}")
+        storage.remove_record(version.place, _META, version.content)
     storage.remove_folders(folder, [name for name in storage.names_in(folder) if name.isdecimal()])
 
 
