@@ -170,7 +170,7 @@ def durable(nodes: Mapping[str, Mapping[str, Any]], paths: Collection[str]) -> d
     if not afresh:
         return {}
     whole = bool(paths) and set(paths) <= set(afresh)
-    return {"durable": False if whole else {path: False for path in afresh}}
+    return {"durable": False if whole else dict.fromkeys(afresh, False)}
 
 
 def _is_of(path: str, paths: Collection[str]) -> bool:

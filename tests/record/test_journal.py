@@ -111,7 +111,7 @@ def test_a_clear_begins_afresh_and_removes_what_was_kept(task: Task) -> None:
     assert f"{KEY}:0" in task.state
     task.generation = "2.0"
     second = task.next_try()
-    assert KEY not in task.state and f"{KEY}:0" not in task.state
+    assert [key for key in task.state if key.startswith(KEY)] == []
     assert ask(second, A, 0) == "live"
 
 
@@ -181,7 +181,8 @@ def test_entries_of_any_size_are_kept_whole(task: Task) -> None:
     second = task.next_try()
     for at, text in enumerate(texts):
         kept = second.find("model", A, f"{A}#model{at}", "q")
-        assert kept is not None and kept.data["answer"] == text
+        assert kept is not None
+        assert kept.data["answer"] == text
 
 
 def test_nothing_of_it_can_be_read_in_the_database(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,7 +217,8 @@ def test_without_a_key_an_entry_with_a_secret_is_not_kept(
     finally:
         monkeypatch.undo()
         sealed._fernet.cache_clear()
-    assert key not in str(task.state) and "plain" in str(task.state)
+    assert key not in str(task.state)
+    assert "plain" in str(task.state)
     assert "Airflow has no Fernet key" in caplog.text
     second = task.next_try()
     assert second.find("model", A, f"{A}#model0", "q") is not None
@@ -259,6 +261,6 @@ def test_of_1000_damaged_journals_nothing_wrong_is_answered(task: Task) -> None:
             kept = journal.find("model", A, f"{A}#model{at}", "q")
             if kept is not None:
                 answered += 1
-                assert set(kept.data) and isinstance(kept.data, dict)
-                assert kept.place == f"{A}#model{at}" and kept.fingerprint == "q"
+                assert isinstance(kept.data, dict)
+                assert (kept.place, kept.fingerprint) == (f"{A}#model{at}", "q")
     assert answered > 1000
