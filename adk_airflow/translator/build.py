@@ -12,9 +12,13 @@ from airflow.sdk import Label, TaskGroup
 from adk_airflow.errors import NodeOverrideError
 from adk_airflow.operators.spec import TaskSpec
 from adk_airflow.runtime import source as sources
+from adk_airflow.runtime.record import budget
+from adk_airflow.runtime.record.usage import is_below
 from adk_airflow.translator import kinds
 from adk_airflow.translator.options import check_default_args
 from adk_airflow.translator.plan import Plan, PlannedTask, path_of
+
+_RUN_MODELS = ("node", "region", "item", "workflow")
 
 
 @dataclass
@@ -65,7 +69,22 @@ class Builder:
             inner_tasks=self.full_ids(inner) if kind in ("output", "result") else {},
             items_task=of_worker[0] if of_worker else "",
             run_task=of_worker[1] if kind == "collect" else "",
+            shares=self._shares(task),
+            ends_run=task.task_id == self.plan.result,
         )
+
+    def _shares(self, task: PlannedTask) -> dict[str, tuple[str, ...]]:
+        """For each budget of a task that others spend, too, the tasks that do."""
+        found = {}
+        for path in dict.fromkeys(path for name in budget.LIMITS for path in budget.by_path(task.arguments.get(name))):
+            tasks = [
+                other
+                for other in self.plan.tasks
+                if other.kind in _RUN_MODELS and any(is_below(own, path) for own in other.paths)
+            ]
+            if task.kind == "item" or len(tasks) > 1:
+                found[path] = tuple(self.full(other.task_id) for other in tasks)
+        return found
 
     def _first_tasks(self, names: Collection[str]) -> list[str]:
         """The first tasks of the nodes before ``names`` that only START triggers."""

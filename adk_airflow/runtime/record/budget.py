@@ -40,13 +40,18 @@ def check(where: str, given: Mapping[str, Any], *, nodes: Collection[str] | None
         ValueError: One is no limit, or of a node that is not there.
     """
     for name, value in given.items():
-        for path, limit in (value if isinstance(value, Mapping) else {} if value is None else {"": value}).items():
+        for path, limit in by_path(value).items():
             if wrong := problem(name, limit):
                 raise ValueError(f"{where}: {wrong}")
             if nodes is not None and path not in nodes and path != "":
                 near = difflib.get_close_matches(str(path), nodes, n=1)
                 hint = f" Did you mean {near[0]!r}?" if near else ""
                 raise ValueError(f"{where}: {name} names {path!r}, and there is no such node.{hint}")
+
+
+def by_path(given: Any) -> Mapping[str, Any]:
+    """An argument's limits by the path of a node; the empty one for the whole task."""
+    return given if isinstance(given, Mapping) else {} if given is None else {"": given}
 
 
 class Others(Protocol):

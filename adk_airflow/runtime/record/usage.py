@@ -124,7 +124,9 @@ class Usage:
         self._open: list[str] = []
         for data in journal.spent:
             with contextlib.suppress(ValueError):
-                self._count(str(data.get("node", "")), str(data.get("agent", "")), str(data.get("model", "")), Spent.from_json(data))
+                self._count(
+                    str(data.get("node", "")), str(data.get("agent", "")), str(data.get("model", "")), Spent.from_json(data)
+                )
 
     # -- what happens ------------------------------------------------------------------------------------
 
@@ -162,7 +164,7 @@ class Usage:
     # -- what came of it ---------------------------------------------------------------------------------
 
     def of(self, node: str = "") -> Spent:
-        """What a node, with all that it runs, has spent so far; of the empty path the whole task. Calls under way are requests."""
+        """What a node, with all that it runs, has spent; of the empty path the whole task. Calls under way are requests."""
         rows = (spent for (path, _, _), spent in self._rows.items() if is_below(path, node))
         return sum(rows, Spent(sum(is_below(path, node) for path in self._open)))
 
@@ -188,7 +190,10 @@ def to_xcom(total: Spent, rows: Mapping[tuple[str, str], Spent], *, with_cost: b
         data = spent.to_json()
         return data if with_cost else {key: value for key, value in data.items() if key != "cost"}
 
-    return {**shown(total), "by_agent": [{"agent": agent, "model": model, **shown(rows[agent, model])} for agent, model in rows]}
+    return {
+        **shown(total),
+        "by_agent": [{"agent": agent, "model": model, **shown(rows[agent, model])} for agent, model in rows],
+    }
 
 
 def by_agent(rows: Iterator[tuple[tuple[str, str], Spent]]) -> dict[tuple[str, str], Spent]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import fnmatch
 import functools
+import importlib.util
 import json
 from collections.abc import Callable, Mapping
 from decimal import Decimal
@@ -25,8 +26,8 @@ def read_prices() -> Price | None:
     """What the setting says: a JSON object, the path of a file with one, or ``genai-prices``; None where it is empty.
 
     The object has, by the name of a model or a pattern (``gemini-2.5-*``), prices of a million tokens: ``input``, ``output``
-    (thoughts included), and ``cached`` and ``cache_write`` of input tokens that are read from or written to a cache, where these
-    have prices of their own.
+    (thoughts included), and ``cached`` and ``cache_write`` of input tokens read from or written to a cache, where these have
+    prices of their own.
 
     Raises:
         ServiceConfigurationError: It says none of this.
@@ -43,8 +44,8 @@ def read_prices() -> Price | None:
             text = Path(text).read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
             raise ServiceConfigurationError(
-                f"{_SETTING} is {text!r}, which is neither {_LIBRARY} nor a JSON object such as {_EXAMPLE}, and no file that can"
-                f" be read: {error}"
+                f"{_SETTING} is {text!r}, which is neither {_LIBRARY} nor a JSON object such as {_EXAMPLE}, and no file that"
+                f" can be read: {error}"
             ) from None
     try:
         table = json.loads(text, parse_float=Decimal)
@@ -94,15 +95,13 @@ def _of_table(table: Mapping[str, Mapping[str, Decimal]]) -> Callable[[str, Spen
 
 
 def _library() -> Callable[[str, Spent, int], Decimal | None]:
-    try:
-        import genai_prices
-    except ImportError as error:
-        raise ServiceConfigurationError(
-            f"{_SETTING} is {_LIBRARY}, which is not installed here ({error}). Install adk-airflow[prices]."
-        ) from None
+    if importlib.util.find_spec("genai_prices") is None:
+        raise ServiceConfigurationError(f"{_SETTING} is {_LIBRARY}, which is not installed here. Install adk-airflow[prices].")
 
     @functools.cache
     def known(model: str) -> bool:
+        import genai_prices  # here: most tasks ask no model
+
         try:
             genai_prices.calc_price(genai_prices.Usage(input_tokens=1), model)
         except LookupError:
@@ -112,6 +111,8 @@ def _library() -> Callable[[str, Spent, int], Decimal | None]:
     def find(model: str, spent: Spent, written: int) -> Decimal | None:
         if not known(model):
             return None
+        import genai_prices
+
         # As much as was read can be of the cache; more would be refused.
         cached = min(spent.cached_tokens, spent.input_tokens)
         usage = genai_prices.Usage(

@@ -152,6 +152,7 @@ class Kind:
             **overrides.connections(options, paths, place.defaults.get("llm_conn_id")),
             **overrides.limits(options, paths, place.path("")),
             **overrides.durable(options, paths),
+            **overrides.budgets(options, paths),
         }
         planned = PlannedTask(
             task_id=place.task_id,
