@@ -67,6 +67,7 @@ class Builder:
     prefix: str
     start: Mapping[str, Any]
     default_args: Mapping[str, Any]
+    _spenders_of: dict[str, tuple[str, ...]] = field(default_factory=dict, init=False)
 
     def full(self, task_id: str) -> str:
         return self.prefix + task_id
@@ -116,16 +117,16 @@ class Builder:
 
     def _shares(self, task: PlannedTask) -> dict[str, tuple[str, ...]]:
         """For each budget of a task that others spend, too, the tasks that do."""
-        found = {}
-        for path in dict.fromkeys(path for name in budget.LIMITS for path in budget.by_path(task.arguments.get(name))):
-            tasks = [
-                other
-                for other in self.plan.tasks
-                if other.kind in _RUN_MODELS and any(is_below(own, path) for own in other.paths)
-            ]
-            if task.kind == "item" or len(tasks) > 1:
-                found[path] = tuple(self.full(other.task_id) for other in tasks)
-        return found
+        paths = dict.fromkeys(path for name in budget.LIMITS for path in budget.by_path(task.arguments.get(name)))
+        return {path: tasks for path in paths if len(tasks := self._spenders(path)) > 1 or task.kind == "item"}
+
+    def _spenders(self, path: str) -> tuple[str, ...]:
+        """The tasks that may spend the budget of a node; of the empty path that of the run."""
+        if path not in self._spenders_of:
+            tasks = [task for task in self.plan.tasks if task.kind in _RUN_MODELS]
+            found = [task.task_id for task in tasks if any(is_below(own, path) for own in task.paths)]
+            self._spenders_of[path] = tuple(map(self.full, found))
+        return self._spenders_of[path]
 
     def _first_tasks(self, names: Collection[str]) -> list[str]:
         """The first tasks of the nodes before ``names``, near or far, that only START triggers."""

@@ -161,20 +161,15 @@ def limits(nodes: Mapping[str, Mapping[str, Any]], paths: Collection[str], scope
     return {"max_iterations": found} if found else {}
 
 
-def budgets(nodes: Mapping[str, Mapping[str, Any]], paths: Collection[str]) -> dict[str, Any]:
+def budgets(nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """The limits of what a task may spend, each by the path of the node that has it; nothing when there are none.
 
     Args:
-        nodes: What the user gave, by path; under the empty one what the run may spend.
-        paths: As for ``limits``.
+        nodes: What the user gave for the nodes of the task and those around them, by path; under the empty one what the run may
+            spend.
     """
-    found: dict[str, dict[str, Any]] = {}
-    for path, given in nodes.items():
-        around = not paths or not path or _is_of(path, paths) or any(_is_of(own, (path,)) for own in paths)
-        for name in budget.LIMITS if around else ():
-            if given.get(name) is not None:
-                found.setdefault(name, {})[path] = given[name]
-    return dict(found)
+    found = {name: {path: given[name] for path, given in nodes.items() if name in given} for name in budget.LIMITS}
+    return {name: limits for name, limits in found.items() if limits}
 
 
 def durable(nodes: Mapping[str, Mapping[str, Any]], paths: Collection[str]) -> dict[str, Any]:

@@ -79,7 +79,7 @@ def _embedded(graph: Graph, nodes: Mapping[str, Mapping[str, Any]], llm_conn_id:
         **overrides.connections(nodes, (), llm_conn_id),
         **overrides.limits(nodes, (), ""),
         **overrides.durable(nodes, ()),
-        **overrides.budgets(nodes, ()),
+        **overrides.budgets(nodes),
     }
     name, task = graph.workflow, NestedWorkflow().whole(graph, arguments)
     return Plan(

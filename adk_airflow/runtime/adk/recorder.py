@@ -178,7 +178,7 @@ class Recorder(BasePlugin):
         try:
             await self.record.budgets.before_call(node_of(asked.path), asked.agent, name)
         except Exception as error:
-            self.failed_calls.append(error)  # no answer of the model is to blame
+            self.failed_calls.append((error, "model"))  # no answer of the model is to blame
             raise
         began = time.time()
         texts: list[str] = []
