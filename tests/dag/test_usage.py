@@ -81,15 +81,26 @@ def test_nested_workflows_are_summed_as_tasks_and_in_one(gemini: Start, mode: An
 
 
 def test_a_task_group_has_a_sum_of_its_own(gemini: Start) -> None:
-    from airflow.sdk import DAG
+    from airflow.sdk import DAG, task
+
+    @task
+    def total(first: Any, second: Any, ti: Any) -> list[int]:
+        ids = ("first.three", "second.three")
+        return [ti.xcom_pull(task_ids=name, key="usage_run")["requests"] for name in ids]
 
     gemini(answer)
+    sums: list[Any] = []
     with DAG("around", schedule=None) as dag:
-        group = AdkTaskGroup(chain(), "asking", input="hello")
-    dag.plan = group.plan  # type: ignore[attr-defined]
+        groups = [AdkTaskGroup(chain(), name, input="hello") for name in ("first", "second")]
+
+        @task
+        def keep(found: Any) -> None:
+            sums.append(list(found))
+
+        keep(total(*(group.output for group in groups)))
     run = run_dag(dag)
 
-    assert run.task_usage.keys() == {"asking.one", "asking.two", "asking.three"}
+    assert (run.state, sums) == ("success", [[3, 3]])
 
 
 def test_a_run_without_a_model_has_no_sum(gemini: Start) -> None:
