@@ -306,6 +306,8 @@ def test_a_budget_of_money_needs_prices(gemini: Start, ask: Ask, monkeypatch: py
     ("prices", "says"),
     [
         ("/no/such/file.json", "no file that can be read"),
+        ("prices.json", "it is no absolute path"),
+        ("genai_prices", "which is neither genai-prices nor a JSON object"),
         ("{", "is no JSON object"),
         ("{}", "no JSON object with a model"),
         ('{"m": 3}', "'m' has no prices"),

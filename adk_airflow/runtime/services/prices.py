@@ -41,6 +41,8 @@ def read_prices() -> Price | None:
         return _by_name(_library())
     if not text.startswith("{"):
         try:
+            if not Path(text).is_absolute():
+                raise ValueError("it is no absolute path")
             text = Path(text).read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
             raise ServiceConfigurationError(
