@@ -10,9 +10,8 @@ import psutil
 
 from tests.faults.dags.fault_calls import folder_of, write
 from tests.faults.kills import ALONE, found
-from tests.faults.places import FOLDER
 from tests.faults.rows import Scenario, Table
-from tests.faults.stand import Stand, until
+from tests.faults.stand import STORE, Stand, until
 from tests.faults.verdict import Call, calls_of_agent, events, plan
 
 LATE = b"LATEWORDS"
@@ -43,7 +42,7 @@ def orphans(stand: Stand, table: Table) -> list[Scenario]:
             row.check(answer == "in time, not written: []", f"the answer is {answer!r}")
             late = [event["call"] for event in events(case) if event["event"] == "written" and event["pid"] == lost["pid"]]
             row.check(not late, f"the orphan wrote: {', '.join(late)}")
-            for place in (stand.airflow.home / FOLDER, stand.airflow.home / "memory"):
+            for place in (stand.airflow.home / STORE, stand.airflow.home / "memory"):
                 row.check(not _holds(place), f"{place.name} has what the orphan wrote")
 
     def session() -> None:

@@ -11,16 +11,13 @@ from pathlib import Path
 from tests.faults.dags.fault_calls import folder_of
 from tests.faults.kills import ALONE, found
 from tests.faults.rows import Scenario, Table
-from tests.faults.stand import Stand, until
+from tests.faults.stand import STORE, Stand, until
 from tests.faults.verdict import calls_of_agent, plan
-
-FOLDER = "store"
-"""Below Airflow's home: artifacts and records."""
 
 
 def places(stand: Stand, table: Table) -> list[Scenario]:
     """One after the other: each breaks what the others use."""
-    folder = stand.airflow.home / FOLDER
+    folder = stand.airflow.home / STORE
 
     def broken(name: str, dag_id: str, line: str, cause: str, place: Callable[[Path], object]) -> Scenario:
         case = "".join(letter if letter.isalnum() else "-" for letter in name)
