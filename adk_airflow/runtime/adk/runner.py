@@ -16,6 +16,7 @@ from google.adk.sessions.in_memory_session_service import InMemorySessionService
 from google.adk.workflow import BaseNode
 
 from adk_airflow.runtime import failures
+from adk_airflow.runtime.adk.credentials import Credentials, KeptCredentials
 from adk_airflow.runtime.adk.graph import without_wrapper
 from adk_airflow.runtime.adk.guarded import guarded
 from adk_airflow.runtime.adk.questions import Question, Questions
@@ -148,12 +149,13 @@ async def drive(
         await sessions.create_session(app_name=run.app.name, user_id=USER_ID, session_id=run.session_id, state=given)
         given = {}
     questions = Questions(run.parents[0].workflow if run.parents else run.workflow)
-    plugins = [recorder, questions, ModelErrors(result.cut_answers), models, *run.app.plugins]
+    plugins = [Credentials(), recorder, questions, ModelErrors(result.cut_answers), models, *run.app.plugins]
     runner = Runner(
         app=run.app.model_copy(update={"root_agent": root, "plugins": plugins}),
         session_service=sessions,
         artifact_service=artifacts,
         memory_service=memory,
+        credential_service=KeptCredentials(),
     )
     try:
         await _consume(runner, run, given, result, questions)
