@@ -98,6 +98,7 @@ def _stand(name: str, folder: Path) -> Iterator[tuple[Stand, FaultyModel]]:
             "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": "180",
             "AIRFLOW__SCHEDULER__USE_JOB_SCHEDULE": "False",
             "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "2",
+            "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "15",
             "AIRFLOW__ADK_AIRFLOW__ARTIFACTS_URI": f"file://{home / STORE / 'artifacts'}",
             "AIRFLOW__ADK_AIRFLOW__TRANSCRIPTS_URI": f"file://{home / STORE / 'records'}",
             "AIRFLOW__ADK_AIRFLOW__MEMORY_SERVICE_URI": f"file://{home / 'memory'}",

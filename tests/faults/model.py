@@ -20,8 +20,8 @@ class FaultyModel(GeminiServer):
     """Does what the agent's instruction says: ``case=... line=... plan=T1,T2+T3,helper(),>other``, one turn after the other.
 
     ``T1`` looks the number 1 up, ``T2+T3`` two in one turn (as lines of their own, ``line-T2``), ``helper()`` calls the tool
-    ``helper``, ``>other`` transfers to an agent. Then it tells what was found. A line that ends in ``#`` is one per number in the
-    user's words: ``item#`` of "7" is ``item7``.
+    ``helper``, ``>other`` transfers to an agent. Then it tells what was found. A line that ends in ``#`` is one per number in
+    the user's words: ``item#`` of "7" is ``item7``.
 
     Attributes:
         outage: Until when all are answered 503, in seconds since the epoch.
