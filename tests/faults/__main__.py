@@ -88,7 +88,7 @@ def _all(rows: Sequence[Scenario], at_once: int) -> None:
 def _stand(name: str, folder: Path) -> Iterator[tuple[Stand, FaultyModel]]:
     """A real Airflow with the DAGs of the faults, and the model that their agents ask."""
     shutil.copytree(DAGS, folder / "dags", ignore=shutil.ignore_patterns("__pycache__", "__init__.py"))
-    os.environ["FAULTS_STORE"] = str(folder / "calls")
+    os.environ["FAULTS_FOLDER"] = str(folder / "calls")
     home = folder / "home"
     with contextlib.ExitStack() as stack:
         database: Postgres | None = stack.enter_context(postgres()) if name == "postgres" else None
@@ -115,7 +115,15 @@ def _stand(name: str, folder: Path) -> Iterator[tuple[Stand, FaultyModel]]:
 
 def _dag_ids() -> list[str]:
     return [
-        *("fault_agent", "fault_answers", "fault_agent_node", "fault_agent_twin", "fault_pair", "fault_chain"),
+        *(
+            "fault_agent",
+            "fault_answers",
+            "fault_agent_node",
+            "fault_agent_twin",
+            "fault_pair",
+            "fault_chain",
+            "fault_two_tasks",
+        ),
         *(f"fault_backfill_{name}" for name in ("a", "b", "c")),
         *("fault_loop", "fault_loop_embedded", "fault_batch", "fault_mapped", "fault_dynamic"),
         *(dag_id for dag_id, _ in SHAPES.values()),

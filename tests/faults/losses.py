@@ -82,9 +82,9 @@ class _Part:
             family: All that the part has started is lost with it.
         """
         stand, table = self._stand, self._table
-        hold = folder_of(case) / "hold" / ".".join(at)
 
         def scenario() -> None:
+            hold = folder_of(case) / "hold" / ".".join(at)
             with table.row(name) as row:
                 plan(case, at, what="hold")
                 run = stand.start("fault_agent", case)

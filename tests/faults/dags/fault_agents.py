@@ -57,6 +57,10 @@ pair_dag = AdkDag(pair, dag_id="fault_pair", mode="embedded", **COMMON)
 chain = Workflow(name="chain", edges=[("START", agent("one", 1), agent("two", 1))])
 chain_dag = AdkDag(chain, dag_id="fault_chain", **COMMON)
 
+with DAG("fault_two_tasks", **COMMON) as two_tasks_dag:
+    for name in ("one", "two"):
+        AdkAgentOperator(task_id=name, agent=agent(name, 1), prompt="{{ params.input }}")
+
 
 def backfilled(dag_id: str) -> DAG:
     """A DAG whose runs are cases of their own, by their dates."""
