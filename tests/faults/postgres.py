@@ -52,7 +52,7 @@ def postgres() -> Iterator[Postgres]:
         made = [programs / "initdb", "-D", data, "-U", "airflow", "-A", "trust", "-E", "UTF8"]
         subprocess.run(made, check=True, stdout=subprocess.DEVNULL, cwd=folder, **user)
         port = free_port()
-        # The timeout: a scheduler's children hold its connections open after it was killed, and with them the locks on its rows.
+        # The timeout: a killed scheduler's children hold its connections open, and with them the locks on its rows.
         options = [
             f"listen_addresses={HOST}",
             f"unix_socket_directories={folder}",
