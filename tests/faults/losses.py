@@ -117,7 +117,16 @@ def losses(stand: Stand, table: Table) -> list[Scenario]:
         part("scheduler away for 40 s during a run", "scheduler-away", ("alone", "T2"), "scheduler", away=40),
         part("dag-processor killed and started again during a run", "dag-processor", ("alone", "M3"), "dag-processor"),
         part("api-server killed and started again during a run", "api-server", ("alone", "T4"), "api-server", family=True),
-        part(f"api-server away for {AWAY} s while a task ends", "away", ("alone", "M6"), "api-server", away=AWAY, family=True),
+        part(f"api-server away for {AWAY} s while a task works", "away", ("alone", "M4"), "api-server", away=AWAY, family=True),
+        part(
+            f"api-server away for {AWAY} s while a task ends",
+            "away-at-end",
+            ("alone", "M6"),
+            "api-server",
+            away=AWAY,
+            goes_on=True,
+            family=True,
+        ),
     ]
 
 
