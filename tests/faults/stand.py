@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
-from adk_airflow.local import RunView, StandaloneAirflow, processes, watch_run
+from adk_airflow.local import AirflowApiError, RunView, StandaloneAirflow, processes, watch_run
 from adk_airflow.local.processes import ProcessRef
 from adk_airflow.local.server import _COMPONENTS
 from tests.faults.postgres import Postgres
@@ -105,8 +105,19 @@ class Stand:
     def start(self, dag_id: str, case: str, *kills: Call, run_id: str | None = None, **params: Any) -> Started:
         """Triggers a run whose process is killed at these calls."""
         plan(case, *kills)
-        answer = self.airflow.client.trigger(dag_id, conf={"case": case, **params}, run_id=run_id)
-        return Started(dag_id, answer["dag_run_id"], case)
+        run_id = run_id or f"{case}_{time.time_ns()}"
+
+        def triggered() -> bool:
+            try:
+                self.airflow.client.trigger(dag_id, conf={"case": case, **params}, run_id=run_id)
+            except AirflowApiError as error:
+                if error.status not in (500, 503):  # the answers where SQLite is busy
+                    raise
+                return False
+            return True
+
+        until(triggered, f"run of {dag_id}", timeout=30)
+        return Started(dag_id, run_id, case)
 
     def finish(self, run: Started, *, timeout: float = 240) -> RunView:
         """Waits for its end."""
