@@ -65,6 +65,10 @@ chain_dag = AdkDag(chain, dag_id="fault_chain", **COMMON)
 frugal_dag = AdkDag(chain, dag_id="fault_budget_chain", max_llm_calls=4, **COMMON)
 frugal_dag_3 = AdkDag(chain, dag_id="fault_budget_chain_3", max_llm_calls=3, **COMMON)
 
+with DAG("fault_two_tasks", **COMMON) as two_tasks_dag:
+    for name in ("one", "two"):
+        AdkAgentOperator(task_id=name, agent=agent(name, 1), prompt="{{ params.input }}")
+
 
 def backfilled(dag_id: str) -> DAG:
     """A DAG whose runs are cases of their own, by their dates."""
