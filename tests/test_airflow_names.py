@@ -81,7 +81,9 @@ def test_a_request_of_a_thread_can_see_whether_the_event_loop_asks_too() -> None
     comms = import_module("airflow.sdk.execution_time.comms").CommsDecoder
 
     found = {field.name for field in attrs.fields(comms)}
-    assert "_loop_thread_id" in found, f"{AIRFLOW}: a body that asks Airflow asynchronously could fail (runtime/record/store.py)"
+    assert "_loop_thread_id" in found, (
+        f"{AIRFLOW}: a body that asks Airflow asynchronously could fail (runtime/record/store.py)"
+    )
 
 
 def test_a_task_says_under_the_key_of_skip_mixin_whom_it_skips() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from airflow.sdk import ObjectStoragePath
 from airflow.sdk.io import attach
+from cryptography.fernet import Fernet
 from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
@@ -20,7 +21,9 @@ from google.adk.artifacts.in_memory_artifact_service import InMemoryArtifactServ
 from google.adk.errors.input_validation_error import InputValidationError
 from google.genai import types
 
+from adk_airflow.errors import EnvelopeError
 from adk_airflow.runtime.services.artifacts import ObjectStorageArtifactService
+from tests.keys import SetKey
 
 RUN = {"app_name": "app", "user_id": "airflow", "session_id": "run"}
 NAMES = [
@@ -71,6 +74,25 @@ def load(service: Any, filename: str, version: int | None = None, **scope: Any) 
 
 def keys(service: Any, **scope: Any) -> list[str]:
     return asyncio.run(service.list_artifact_keys(**{**RUN, **scope}))
+
+
+def test_custom_metadata_with_a_secret_is_sealed(set_key: SetKey, tmp_path: Path) -> None:
+    set_key(Fernet.generate_key().decode())
+    service = ObjectStorageArtifactService(f"file://{tmp_path}/artifacts")
+    given = {"by": {"token": "of-the-customer"}, "$": "sealed", "v": 1}
+    asyncio.run(service.save_artifact(filename="a", artifact=types.Part(text="x"), custom_metadata=given, **RUN))
+    (meta,) = (path.read_text() for path in tmp_path.rglob("adk.json"))
+    told = asyncio.run(service.get_artifact_version(filename="a", **RUN))
+
+    assert "of-the-customer" not in meta
+    assert told is not None
+    assert told.custom_metadata == given
+    set_key("")
+    with pytest.raises(
+        EnvelopeError, match=r"the custom_metadata of .*artifacts/.*/a/0: a value is sealed .*none here\. Set \[core"
+    ):
+        asyncio.run(service.list_artifact_versions(filename="a", **RUN))
+    assert load(service, "a") == "x"
 
 
 def versions(service: Any, filename: str) -> list[int]:
