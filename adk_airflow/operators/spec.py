@@ -27,6 +27,7 @@ class TaskSpec:
         inner_tasks: Of an output task: as ``output_tasks``, for the nodes of its workflow.
         items_task: Of the tasks of a parallel worker: full id of the one that makes the list.
         run_task: Of the last task of a parallel worker: full id of the mapped one.
+        fingerprint: Of the workflow's graph, if the DAG was made without importing the workflow.
     """
 
     workflow: str
@@ -43,3 +44,4 @@ class TaskSpec:
     inner_tasks: Mapping[str, str] = field(default_factory=dict)
     items_task: str = ""
     run_task: str = ""
+    fingerprint: str = ""

@@ -14,6 +14,7 @@ from adk_airflow.errors import NodeOverrideError
 from adk_airflow.operators.spec import TaskSpec
 from adk_airflow.runtime import source as sources
 from adk_airflow.translator import kinds
+from adk_airflow.translator.graph import Graph
 from adk_airflow.translator.options import check_default_args
 from adk_airflow.translator.plan import Plan, PlannedTask, path_of
 
@@ -63,6 +64,7 @@ class Builder:
     prefix: str
     start: Mapping[str, Any]
     default_args: Mapping[str, Any]
+    saved: Graph | None = None
 
     def full(self, task_id: str) -> str:
         return self.prefix + task_id
@@ -106,6 +108,7 @@ class Builder:
             inner_tasks=self.scopes[(*scope, task.node) if nested else ()].output_tasks if kind in ("output", "result") else {},
             items_task=of_worker[0] if of_worker else "",
             run_task=of_worker[1] if kind == "collect" else "",
+            fingerprint=self.saved.inside(scope).fingerprint if self.saved else "",
         )
 
     def _first_tasks(self, names: Collection[str]) -> list[str]:
@@ -149,6 +152,7 @@ def build(
     prefix: str = "",
     start: Mapping[str, Any],
     default_args: Mapping[str, Any],
+    saved: Graph | None = None,
 ) -> Built:
     """Makes the tasks of ``plan``.
 
@@ -159,6 +163,7 @@ def build(
         prefix: Full id of the open task group with a dot, or nothing.
         start: ``input`` and ``state`` for the tasks that START has an edge to.
         default_args: Those of the DAG or task group that is open.
+        saved: The graph, where it was not read from the workflow itself; each task then compares.
 
     Raises:
         NodeOverrideError: Airflow refuses an argument that the user gave for a node, or a default argument breaks the
@@ -166,7 +171,7 @@ def build(
     """
     check_default_args(plan.workflow, default_args)
     reference = workflow if isinstance(workflow, str) else sources.register(app_name, workflow)
-    builder = Builder(plan, reference, app_name, prefix, start, default_args)
+    builder = Builder(plan, reference, app_name, prefix, start, default_args, saved)
     tasks: dict[str, Any] = {}
     groups: dict[str, TaskGroup] = {}
     tooltips = _tooltips(plan)
