@@ -43,11 +43,17 @@ class Tried:
         state: What Airflow made of it, such as ``up_for_retry``.
         log: Each line of its log as JSON text, tracebacks included.
         exit_code: Of its process; negative: the signal that ended it.
+        next_delay: Seconds from its end to the next try, as Airflow reckons it; None where there is none.
+        retry_reason: What Airflow's database keeps as the reason of the retry.
+        retry_xcom: Its XCom ``adk_retry``.
     """
 
     state: str
     log: list[str]
     exit_code: int
+    next_delay: float | None = None
+    retry_reason: str | None = None
+    retry_xcom: dict[str, Any] | None = None
 
     @property
     def text(self) -> str:
@@ -87,7 +93,7 @@ def dag_files(sources: Mapping[str, str]) -> Iterator[None]:
             DagBundlesManager().sync_bundles_to_db(session=session)
         for name in sources:
             bag = BundleDagBag(dag_folder=folder / name, bundle_path=folder, bundle_name="dags-folder")
-            assert not bag.import_errors
+            assert not bag.import_errors, bag.import_errors
             if bag.dags:
                 sync_bag_to_db(bag, "dags-folder", None)
         yield
@@ -207,7 +213,13 @@ class SupervisedRun:
         session.expire_all()
         after = run.get_task_instance(task_id, map_index=map_index, session=session)  # a new row, where there is a retry
         assert after is not None
-        self.tried.setdefault(_key(after), []).append(Tried(str(after.state), log, exit_code))
+        delay = None
+        if after.state == TaskInstanceState.UP_FOR_RETRY:
+            after.task = self._dag.get_task(task_id)
+            delay = (after.next_retry_datetime() - after.end_date).total_seconds()
+        shown = self.xcom(task_id, "adk_retry", map_index=map_index)
+        one = Tried(str(after.state), log, exit_code, delay, after.retry_reason, shown)
+        self.tried.setdefault(_key(after), []).append(one)
 
 
 def _key(ti: TaskInstance) -> str:

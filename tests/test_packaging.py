@@ -17,7 +17,11 @@ PACKAGE = Path(__file__).parents[1] / "adk_airflow"
 ROOMS = [
     "errors",
     "runtime.wire",
+    "runtime.answers",
+    "runtime.error_kinds",
     "runtime.failures",
+    "runtime.sealing",
+    "runtime.log_watch",
     "runtime.record",
     "runtime.adk.cli",
     "runtime.adk.missing_a2a",
@@ -30,6 +34,7 @@ ROOMS = [
     "runtime.project",
     "runtime.event_loop",
     "runtime.envelopes",
+    "runtime.sending",
     "runtime.inbox",
     "runtime.outbox",
     "runtime.task",
@@ -42,6 +47,7 @@ ROOMS = [
     "agents_folder",
     "testing",
     "workflow_commands",
+    "doctor",
     "local",
     "cli",
 ]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 
 from adk_airflow.errors import ValueNotTransferableError
-from adk_airflow.operators.retries import FailAtOnce
-from adk_airflow.runtime.task import Task, last_plain_output, live, materialized
+from adk_airflow.operators.retries import TaskRetries
+from adk_airflow.runtime.task import Task, live, materialized
 
 if TYPE_CHECKING:
     from adk_airflow.runtime.adk.runner import RunResult
@@ -26,16 +26,18 @@ class AdkOperator(BaseOperator):
         llm_conn_id: Airflow connection whose credentials the agents of this task use; a dict gives one by node path or agent
             name, ``""`` for the others. Templated. None: ``[adk_airflow] llm_conn_id``, or else what the process has.
         durable: What a try has finished (calls of models and tools, node runs, artifacts) is not done again by the next one.
-            False: each try does everything afresh.
+            False: each try does everything afresh. A dict says so of nodes, by path.
     """
 
     template_fields: Sequence[str] = ("llm_conn_id",)
     ui_color = "#e8f0fe"
     custom_operator_name = "ADK"
 
-    def __init__(self, *, llm_conn_id: str | dict[str, str] | None = None, durable: bool = True, **kwargs: Any) -> None:
+    def __init__(
+        self, *, llm_conn_id: str | dict[str, str] | None = None, durable: bool | dict[str, bool] = True, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
-        self.retry_policy = FailAtOnce(self.retry_policy)
+        self.retry_policy = TaskRetries(self.retry_policy)
         self._task: Task | None = None
         self.llm_conn_id = llm_conn_id
         self.durable = durable
@@ -89,7 +91,7 @@ class AdkOperator(BaseOperator):
 
     def plain_output(self, task: Task, envelope: Envelope) -> Any:
         """What people and other tasks see as this task's ``return_value``; None for no output."""
-        return last_plain_output(envelope, task.name)
+        return task.last_plain_output(envelope, task.name)
 
     def skip_untriggered(self, task: Task, envelope: Envelope, output: Any) -> None:
         """Has Airflow skip what this task alone could have triggered and did not: nothing, without a place in a graph."""

@@ -15,7 +15,6 @@ from adk_airflow.runtime.envelopes import Envelopes, task_states
 from adk_airflow.runtime.event_loop import TaskCancelled
 from adk_airflow.runtime.start import Start
 from adk_airflow.runtime.task import Task
-from adk_airflow.runtime.wire import json_form
 from adk_airflow.runtime.wire.envelope import Envelope
 
 if TYPE_CHECKING:
@@ -154,7 +153,7 @@ class AdkGraphOperator(AdkSpecOperator, AdkInputOperator, SkipMixin):
             self.log.info("Not triggered, so skipped: %s", ", ".join(skipped))
             ti = task.context["ti"]
             if output is not None:
-                ti.xcom_push(key="return_value", value=output)
+                task.push("return_value", output)
             self.skip(ti, [self.dag.get_task(task_id) for task_id in skipped])  # raises, so nothing is returned
 
 
@@ -192,7 +191,7 @@ class AdkRegionOperator(AdkGraphOperator):
     def plain_output(self, task: Task, envelope: Envelope) -> Any:
         """The last plain output of each node that gave one, by name."""
         outputs = {name: envelope.last_output(name) for name in self.spec.nodes}
-        return {name: json_form.for_xcom(output) for name, (has, output) in outputs.items() if has}
+        return {name: task.plain(output) for name, (has, output) in outputs.items() if has}
 
 
 class AdkNodeOperator(AdkGraphOperator):

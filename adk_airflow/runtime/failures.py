@@ -1,8 +1,8 @@
-"""What a failed task says, and whether another try can help.
+"""What a failed task says.
 
 Everything that is written of an error goes through here. XComs get ``error_text``, log lines ``one_line``; what is raised is
 ``hide_secrets``-ed before, as Airflow shows it to callbacks, listeners and mails too. ``explain`` adds what to do, as a note of
-the exception: its type and message stay the node's own. ``is_permanent`` says whether Airflow's retries can help.
+the exception: its type and message stay the node's own. Whether another try can help, ``error_kinds`` says.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ import os
 import re
 import traceback
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
+from adk_airflow.runtime.error_kinds import class_names, timed_out
 from adk_airflow.runtime.wire.json_form import storable_text
 
 if TYPE_CHECKING:
@@ -23,13 +25,22 @@ if TYPE_CHECKING:
 # -- secrets -----------------------------------------------------------------------------------------------
 
 _LEAST_SECRET = 8  # characters; a shorter value of the environment is no key, and would be hidden inside of words
-_ENVIRONMENT = re.compile(r"(_|^)(API_?KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
+_LEAST_WORD = 16  # likewise of a value that is a word
+_ENVIRONMENT = re.compile(r"(_|^)((API|ACCESS|SECRET|PRIVATE|FERNET|ACCOUNT)_?KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
 # What vendors' keys and tokens look like: some are in the code, where Airflow does not know them.
 _KEYS = re.compile(
-    r"AIza[\w-]{20,}|AQ\.[\w-]{20,}|ya29\.[\w.-]{20,}|sk-[\w-]{20,}"
-    r"|(?<=[?&]key=)[^\s&\"'<>]{8,}|(?<=Bearer )[\w.~+/=-]{16,}|(?<=Basic )[\w+/=-]{16,}"
+    r"(?<![\w-])(?:AIza[\w-]{20,200}|AQ\.[\w-]{20,500}|ya29\.[\w.-]{20,2000}|1//0[\w-]{30,500}|GOCSPX-[\w-]{20,200}"  # Google
+    r"|sk-(?=[\w-]*\d)[\w-]{20,500}|[rs]k_live_\w{20,500}|gsk_\w{40,500}|xai-\w{40,500}|hf_\w{30,500}"  # vendors of models
+    r"|gh[opsu]_\w{36,500}|github_pat_\w{22,500}|xox[a-z]-[\w-]{20,500}|AKIA[0-9A-Z]{16}"
+    r"|eyJ[\w-]{10,2000}\.[\w-]{10,4000}\.[\w-]{10,2000})(?![\w-])"  # a JSON web token
+    r"|(?<=[?&]key=)(?=[^\s&]{0,500}\d)[^\s&\"'<>]{8,500}"
+    r"|(?<=Bearer )(?=\S{0,500}\d)[\w.~+/=-]{16,4000}|(?<=Basic )(?=\S{0,500}[\d=])[\w+/=-]{16,4000}"
+    r"|-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----[^-]{1,10000}-----END [A-Z ]{0,20}PRIVATE KEY-----"
 )
-_URL_ENCODED = re.compile(r"[^\s\"'<>?&=]*%[0-9A-Fa-f]{2}[^\s\"'<>?&]*")
+_IN_URLS = re.compile(r"://[^/\s:@\"'<>]{0,200}:([^/\s@\"'<>]{5,500})@")  # the password in an address
+_told: set[tuple[int, str]] = set()  # what ``tell_masker`` told, by process
+# From where such a part begins: a search from each sign of it would take the square of its length.
+_URL_ENCODED = re.compile(r"(?:(?<=[\s\"'<>?&=])|^)[^\s\"'<>?&=]*%[0-9A-Fa-f]{2}[^\s\"'<>?&]*")
 
 
 def hide_connection(connection: Connection) -> None:
@@ -41,16 +52,30 @@ def hide_connection(connection: Connection) -> None:
         except ValueError:
             continue
     for text in texts:
-        _hide(text)
+        hide(text)
+
+
+def holds_secret(text: str) -> bool:
+    """Whether ``masked`` would change the text for a secret in it, which Airflow then knows."""
+    plain = f"{text}\n{unquote(text)}\n{unquote_plus(text)}" if "%" in text else text
+    return tell_masker(text) or _redacted(plain) != plain
+
+
+def tell_masker(text: str) -> bool:
+    """Tells Airflow of the secrets in a text that it need not know: of the environment, and what looks like a vendor's key."""
+    # Not where Airflow hides something already: a part of that may look like a key.
+    found = list(_unknown_secrets(_shown(text)))
+    for secret in found:
+        if (os.getpid(), secret) not in _told:
+            hide(secret)
+            _told.add((os.getpid(), secret))
+    return bool(found)
 
 
 def masked(text: str) -> str:
     """The text with ``***`` for each secret that Airflow knows or that looks like one, in a form that any database stores."""
-    text = _URL_ENCODED.sub(_masked_url, _redacted(text))
-    unknown = list(_unknown_secrets(text))
-    for secret in unknown:
-        _hide(secret)
-    return storable_text(_URL_ENCODED.sub(_masked_url, _redacted(text)) if unknown else text)
+    tell_masker(text)
+    return storable_text(_shown(text))
 
 
 def error_text(error: BaseException) -> str:
@@ -66,7 +91,7 @@ def one_line(error: BaseException) -> str:
 
 def hide_secrets(error: BaseException) -> None:
     """Masks the secrets in an error itself and in all errors that it came from."""
-    for one in _chain(error):
+    for one in chain(error):
         try:
             one.args = tuple(_masked_value(value) for value in one.args)
             for name, value in vars(one).items():
@@ -76,13 +101,19 @@ def hide_secrets(error: BaseException) -> None:
             continue
 
 
-def _hide(secret: str) -> None:
+def hide(secret: str) -> None:
+    """Tells Airflow to mask a text, also in the forms in which an error or a log line may quote it."""
     from airflow.sdk.log import mask_secret
 
     secret = secret.strip()
     forms = (secret, quote(secret, safe=""), quote(secret), quote_plus(secret), json.dumps(secret)[1:-1], repr(secret)[1:-1])
     for form in dict.fromkeys(forms):
         mask_secret(form)
+
+
+def _shown(text: str) -> str:
+    """The text without what Airflow knows to be secret, encoded in URLs or not."""
+    return _URL_ENCODED.sub(_masked_url, _redacted(text))
 
 
 def _redacted(text: str, name: str = "event") -> str:
@@ -92,21 +123,33 @@ def _redacted(text: str, name: str = "event") -> str:
     return str(mask_logs(None, "", {name: text})[name])
 
 
+def is_sensitive(name: str) -> bool:
+    """Whether Airflow takes what has this name for a secret."""
+    return _redacted("shown", name) != "shown"
+
+
 def _sensitive(data: Any, name: str = "") -> Iterator[str]:
     """The texts below keys that Airflow counts as sensitive."""
     if isinstance(data, dict):
         for key, value in data.items():
             yield from _sensitive(value, str(key))
-    elif isinstance(data, str) and data and name and _redacted("shown", name) != "shown":
+    elif isinstance(data, str) and data and name and is_sensitive(name):
         yield data
 
 
 def _unknown_secrets(text: str) -> Iterator[str]:
     plain = f"{text}\n{unquote(text)}" if "%" in text else text
-    for name, value in os.environ.items():
-        if _ENVIRONMENT.search(name) and len(value) >= _LEAST_SECRET and value in plain:
+    for name in filter(_is_of_secret, os.environ):
+        value = os.environ.get(name, "")
+        if len(value) >= (_LEAST_WORD if value.isalpha() else _LEAST_SECRET) and value in plain:
             yield value
     yield from _KEYS.findall(plain)
+    yield from (found for found in _IN_URLS.findall(plain) if found != "***")
+
+
+@lru_cache(maxsize=4096)
+def _is_of_secret(name: str) -> bool:
+    return _ENVIRONMENT.search(name) is not None
 
 
 def _masked_url(found: re.Match[str]) -> str:
@@ -132,7 +175,7 @@ def _masked_value(value: Any) -> Any:
     return value
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
+def chain(error: BaseException) -> Iterator[BaseException]:
     """The error, what it was raised from or beside, and the members of groups; each once."""
     seen: set[int] = set()
     waiting: list[BaseException | None] = [error]
@@ -149,19 +192,6 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 # -- words -------------------------------------------------------------------------------------------------
-
-_TIMEOUTS = {"TimeoutError", "TimeoutException", "APITimeoutError", "Timeout", "DeadlineExceeded", "DeadlineExceededError"}
-_CUT = {"ClientPayloadError", "RemoteProtocolError", "IncompleteRead", "ChunkedEncodingError", "ServerDisconnectedError"}
-
-
-def timed_out(error: BaseException) -> bool:
-    """Whether a request ended at a time limit: of Python, httpx, aiohttp, requests, anthropic, openai, or by the server's."""
-    return bool(_TIMEOUTS & _class_names(error)) or http_status(error) in (408, 504)
-
-
-def cut_off(error: BaseException) -> bool:
-    """Whether an answer ended before it was whole: the connection closed in the middle of it."""
-    return bool(_CUT & _class_names(error))
 
 
 def explain(error: BaseException, *, cut_answers: Sequence[str] = ()) -> None:
@@ -189,7 +219,7 @@ def add_note(error: BaseException, note: str) -> None:
 
 def _shows_cut(error: BaseException) -> bool:
     """Whether an error is what becomes of a cut answer: JSON that ends too early, or no answer at all."""
-    names = _class_names(error)
+    names = class_names(error)
     if "ValidationError" in names and callable(errors := getattr(error, "errors", None)):
         return any(one.get("type") == "json_invalid" for one in errors())
     return "JSONDecodeError" in names or "MAX_TOKENS" in str(error)
@@ -197,48 +227,3 @@ def _shows_cut(error: BaseException) -> bool:
 
 def _is_library(path: str) -> bool:
     return bool({"site-packages", "dist-packages", "asyncio"} & set(path.split(os.sep))) or path.startswith("<")
-
-
-def _class_names(error: BaseException) -> set[str]:
-    return {cls.__name__ for cls in type(error).__mro__}
-
-
-# -- another try -------------------------------------------------------------------------------------------
-
-# The request itself is refused. Not so 408, 409, 425 and 429, nor anything of the server's own.
-_REFUSED = {400, 401, 403, 405, 406, 411, 413, 414, 415, 422, 431, 451}
-# What libraries look up and do not find: a connection of Airflow's, credentials of Google's.
-_NOT_THERE = {"AirflowNotFoundException", "DefaultCredentialsError"}
-_VENDORS = ("google.genai", "anthropic", "openai", "litellm")
-
-
-def is_permanent(error: BaseException) -> bool:
-    """Whether the same task would fail again.
-
-    So it is with an HTTP answer that refuses the request (400, 401, 403, ...), a model that the vendor does not know (404), and
-    errors whose class says so by an attribute ``permanent = True``, as those of adk-airflow and its providers do: no such
-    connection, agent, workflow, tool, setting.
-    """
-    if isinstance(error, BaseExceptionGroup):
-        return all(is_permanent(one) for one in error.exceptions)
-    if not isinstance(error, Exception):
-        return False
-    said = getattr(error, "permanent", None)
-    if isinstance(said, bool):
-        return said
-    if isinstance(inner := getattr(error, "error", None), Exception):  # ADK's error of a dynamic node
-        return is_permanent(inner)
-    if _NOT_THERE & _class_names(error):
-        return True
-    status = http_status(error)
-    return status in _REFUSED or (status == 404 and type(error).__module__.startswith(_VENDORS))
-
-
-def http_status(error: BaseException) -> int | None:
-    """The status of an HTTP answer that became an error, in any library's words; None for other errors."""
-    for holder in (error, getattr(error, "response", None)):
-        for name in ("code", "status_code", "status"):
-            status = getattr(holder, name, None)
-            if isinstance(status, int) and not isinstance(status, bool) and 400 <= status < 600:
-                return int(status)
-    return None

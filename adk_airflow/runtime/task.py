@@ -17,8 +17,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
 from adk_airflow.errors import HumanInputNotSupportedError
-from adk_airflow.runtime import failures
+from adk_airflow.runtime import failures, sealing, sending
 from adk_airflow.runtime.event_loop import TaskCancelled, TaskLoop, has_own_process
+from adk_airflow.runtime.log_watch import telling_the_masker
 from adk_airflow.runtime.outbox import Outbox
 from adk_airflow.runtime.wire import json_form
 from adk_airflow.runtime.wire.envelope import XCOM_KEY, Envelope
@@ -36,7 +37,7 @@ class Step(Protocol):
     """What an operator says: which part of ADK its task runs."""
 
     llm_conn_id: str | dict[str, str] | None
-    durable: bool
+    durable: bool | dict[str, bool]
     execution_timeout: timedelta | None
 
     @property
@@ -65,6 +66,7 @@ class Step(Protocol):
         """Has Airflow skip what this task alone could have triggered and did not."""
 
 
+@telling_the_masker()
 def live(step: Step, context: Mapping[str, Any], running: Callable[[Task | None], None]) -> Any:
     """Runs a task from load to skip and returns its plain output.
 
@@ -148,9 +150,16 @@ class Task:
         from adk_airflow.runtime.record.attempt import Attempt
         from adk_airflow.runtime.record.task_record import TaskRecord
 
-        state = self.context.get("task_state_store") if self.step.durable else None
-        record = TaskRecord(Attempt.of(self.context, own_process=has_own_process()), state, self.step.log)
-        record.on_overtaken(self.loop.cancel)
+        durable = self.step.durable
+        afresh = [path for path, is_durable in durable.items() if not is_durable] if isinstance(durable, dict) else []
+        record = TaskRecord(
+            Attempt.of(self.context, own_process=has_own_process()),
+            self.context.get("task_state_store"),
+            self.step.log,
+            durable=durable is not False,
+            afresh=afresh,
+        )
+        record.standing.on_lost = self.loop.cancel
         return record
 
     def end(self) -> None:
@@ -160,7 +169,7 @@ class Task:
             OvertakenError: It no longer counts.
         """
         if (record := self.recorded()) is not None:
-            record.check()
+            record.standing.check()
             record.keep()
 
     def forget(self, context: Any) -> None:
@@ -246,7 +255,7 @@ class Task:
     def _log_event(self, event: Any) -> None:
         for part in (event.content.parts or []) if event.content else []:
             if part.text:
-                self.step.log.info("%s says: %s", event.author, part.text)
+                self.step.log.info("%s says: %s", event.author, failures.masked(part.text))
 
     def wait_for(self, work: Awaitable[RunResult]) -> RunResult:
         """Runs ADK's part to its end on the task's event loop, or until Airflow cancels the task.
@@ -279,6 +288,16 @@ class Task:
 
     # -- send --------------------------------------------------------------------------------------------
 
+    def push(self, key: str, value: Any) -> None:
+        """Pushes an XCom of this task, for as long as Airflow's API server may be away.
+
+        Raises:
+            OvertakenError: This try no longer counts.
+        """
+        record = self.recorded()
+        standing = record.standing if record is not None else None
+        sending.push(self.context["ti"], key, value, where=self.where, log=self.step.log, standing=standing)
+
     def send(self, result: RunResult) -> Envelope:
         """Leaves the envelope in XCom, also when the node failed, and raises what it failed with.
 
@@ -309,7 +328,7 @@ class Task:
         envelope, text = self.outbox.pack(
             inbox, result, writer=self.writer, workflow=workflow, node=self.name, where=self.where
         )
-        self.context["ti"].xcom_push(key=XCOM_KEY, value=text)
+        self.push(XCOM_KEY, text)
         if result.error is not None:
             subject = self.where
             log.error(
@@ -319,11 +338,20 @@ class Task:
             raise result.error
         return envelope
 
+    def plain(self, output: Any) -> Any:
+        """An output in the form that any task reads, without the secrets in it; a warning says so."""
+        found, hides = sealing.masked(json_form.for_xcom(output))
+        if hides:
+            self.step.log.warning(
+                "%s: there is a secret in its output. XCom 'return_value' has *** in its place; nodes of a workflow are given"
+                " the output as it is. A task of yours that needs the secret should read it where it comes from.", self.where,
+            )  # fmt: skip
+        return found
 
-def last_plain_output(envelope: Envelope, node: str) -> Any:
-    """The last output of a node in the form that any task reads; None for no output."""
-    has, output = envelope.last_output(node)
-    return json_form.for_xcom(output) if has else None
+    def last_plain_output(self, envelope: Envelope, node: str) -> Any:
+        """The last output of a node, plain; None for no output."""
+        has, output = envelope.last_output(node)
+        return self.plain(output) if has else None
 
 
 def materialized(value: Any) -> Any:

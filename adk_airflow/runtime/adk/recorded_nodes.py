@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import bisect
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -22,13 +22,14 @@ from pydantic import ValidationError
 
 from adk_airflow.errors import AdkAirflowError
 from adk_airflow.runtime.adk import record_form
-from adk_airflow.runtime.adk.recorder import NODE_PATH
+from adk_airflow.runtime.adk.recorder import NODE_PATH, tool_call
 from adk_airflow.runtime.record.entries import Entry
 from adk_airflow.runtime.record.journal import Kept, fingerprint, top_level
 from adk_airflow.runtime.wire import codec
 
 if TYPE_CHECKING:
     from google.adk.agents.context import Context
+    from google.adk.agents.invocation_context import InvocationContext
     from google.adk.events.event import Event
     from google.adk.workflow import BaseNode
 
@@ -76,6 +77,7 @@ class NodeRuns:
         self._kept, self._lines = kept, [entry.line for entry in kept]
         self._turns = _Turns(top_level(kept))
         recorder.on_event.append(self._take)
+        recorder.give_call_again = self._give_call_again
 
     # -- live --------------------------------------------------------------------------------------------
 
@@ -156,7 +158,7 @@ class NodeRuns:
     def _keep(self, path: str, node_input: Any, ctx: Context, run: _Open) -> None:
         if not self._journal.durable or not self._tells(path):
             return
-        if not run.durable:
+        if not run.durable or not self._journal.keeps(path):
             self._not_durable(path)
             return
         try:
@@ -176,6 +178,8 @@ class NodeRuns:
             data["skip"] = True
         if state := self._recorder.state.changed(ctx.session.state):
             data["state"] = state
+        if call := tool_call():
+            data["call"] = call
         self._journal.add("node", path, f"{path}#node", asked, data, paid=False)
 
     def _not_durable(self, path: str) -> None:
@@ -217,18 +221,8 @@ class NodeRuns:
         began = time.time()
         data = kept.data
         output, route = codec.decode(data["output"]), codec.decode(data["route"])
-        invocation = ctx.get_invocation_context()
-        entries = self._with_those_below(kept)
-        numbered = sorted((event for entry in entries for event in entry.data["events"]), key=lambda event: int(event["at"]))
-        events = [record_form.event_from(_without_number(event), invocation.invocation_id) for event in numbered]
-        states = [_state(entry.data) for entry in sorted(entries, key=lambda entry: entry.order)]
         await self._turns.wait(kept)
-        for event in events:
-            self._recorder.again.add(id(event))
-            await invocation._enqueue_event(event)
-        for state in states:
-            ctx.session.state.update(state)
-        self._recorder.again.difference_update(map(id, events))
+        await self.give_again(self._with_those_below(kept), ctx.get_invocation_context())
         result = InterceptionResult(should_run=False, output=output, route=route, transfer_to_agent=data.get("transfer"))
         ancestors = [*([ctx.node_path] if as_output and ctx.node_path else []), *(ctx._output_for_ancestors or [])]
         child = create_mock_context(
@@ -245,9 +239,44 @@ class NodeRuns:
             )
         return child
 
+    def _below(self, path: str) -> list[Kept]:
+        first, last = (bisect.bisect_left(self._lines, f"{path}{end}") for end in "/0")  # "0" comes after "/"
+        return self._kept[first:last]
+
     def _with_those_below(self, kept: Kept) -> list[Kept]:
-        first, last = (bisect.bisect_left(self._lines, f"{kept.line}{end}") for end in "/0")  # "0" comes after "/"
-        return [kept, *self._kept[first:last]]
+        # An agent that another one hands over to runs below its path, but after it.
+        return [*(below for below in self._below(kept.line) if below.order < kept.order), kept]
+
+    async def before(self, path: str) -> None:
+        """To be awaited before a run that had not finished: what had is answered first, as it was there then."""
+        if not self._below(path):  # else what is finished below it waits for it
+            await self._turns.all()
+
+    async def give_again(self, entries: Sequence[Kept], invocation: InvocationContext) -> None:
+        """Gives ADK's session the events of finished runs, and the state that they left.
+
+        Args:
+            entries: The runs.
+            invocation: The invocation that goes on.
+        """
+        numbered = sorted((event for entry in entries for event in entry.data["events"]), key=lambda event: int(event["at"]))
+        events = [record_form.event_from(_without_number(event), invocation.invocation_id) for event in numbered]
+        states = [_state(entry.data) for entry in sorted(entries, key=lambda entry: entry.order)]
+        for event in events:
+            self._recorder.again.add(id(event))
+            await invocation._enqueue_event(event)
+        for state in states:
+            invocation.session.state.update(state)
+        self._recorder.again.difference_update(map(id, events))
+
+    async def _give_call_again(self, call: Kept, invocation: InvocationContext) -> None:
+        """Gives the events again of a tool that is a workflow, and of the runs that a tool had begun."""
+        begun = [kept for kept in self._kept if kept.data.get("call") == call.place]
+        entries = [*begun, call] if call.data.get("events") else begun
+        if entries:
+            await self.give_again(entries, invocation)
+            for kept in begun:
+                self._turns.done(kept)
 
 
 class RecordingScheduler(DynamicNodeScheduler):
@@ -283,6 +312,7 @@ class RecordingScheduler(DynamicNodeScheduler):
                 run = self._state.runs[node_path] = DynamicNodeRun(state=NodeState(input=node_input, run_id=run_id))
                 self._record_result(run, child, node)
                 return child
+        await self.runs.before(node_path)
         self.runs.begin(node_path, node)
         reset = NODE_PATH.set(node_path)
         try:
@@ -318,6 +348,17 @@ class _Turns:
                     self._expected.pop(first, None)
         if len(self._waiting) > 1:
             await asyncio.sleep(0.001)  # what the one before makes ADK do comes first
+
+    async def all(self) -> None:
+        """Waits until all have been answered, or those that are left do not come."""
+        while self._expected:
+            left = len(self._expected)
+            self._moved.clear()
+            try:
+                await asyncio.wait_for(self._moved.wait(), _PATIENCE)
+            except TimeoutError:
+                if len(self._expected) == left:
+                    self._expected.clear()
 
     def done(self, kept: Kept) -> None:
         """It has been answered."""

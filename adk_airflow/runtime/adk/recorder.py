@@ -9,9 +9,9 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from google.adk.models.llm_response import LlmResponse
@@ -27,6 +27,7 @@ from adk_airflow.runtime.wire import codec
 
 if TYPE_CHECKING:
     from google.adk.agents.context import Context
+    from google.adk.agents.invocation_context import InvocationContext
     from google.adk.events.event import Event
     from google.adk.models.base_llm import BaseLlm
     from google.adk.models.llm_request import LlmRequest
@@ -39,6 +40,16 @@ NODE_PATH: ContextVar[str] = ContextVar("adk_airflow_node_path", default="")
 
 _CALL: ContextVar[str] = ContextVar("adk_airflow_tool_call", default="")
 """The place of the tool call that the code runs in: what an agent does there that a tool runs lies below it."""
+
+
+def tool_call() -> str:
+    """The place of the tool call that the code runs in; empty outside of one."""
+    return _CALL.get()
+
+
+def place_of_code() -> str:
+    """Where the code runs: in a tool call, else in a run of a node."""
+    return _CALL.get() or NODE_PATH.get()
 
 
 @dataclass
@@ -55,15 +66,27 @@ class _Asked:
 
 @dataclass
 class _Call:
-    """A tool call that runs."""
+    """A tool call that runs.
+
+    Attributes:
+        line: Its line.
+        place: Its place.
+        entry: What is known of it.
+        args: Its arguments, as text.
+        durable: It need not be made again.
+        below: What the paths of nodes begin with that run as this tool.
+        reset: Says where the code runs after it.
+        events: The events of these nodes.
+    """
 
     line: str
     place: str
     entry: Entry
     args: str
     durable: bool
+    below: str
     reset: Any
-    failed: BaseException | None = None
+    events: list[Event] = field(default_factory=list)
 
 
 class Recorder(BasePlugin):
@@ -77,7 +100,8 @@ class Recorder(BasePlugin):
         state: What changed in the session's state.
         on_event: Told of each event of the root's invocation, before another plugin replaces it.
         again: The ids of the event objects that are given to ADK again.
-        failed_calls: What calls of models and tools failed with.
+        give_call_again: Gives ADK's session the events again of the nodes that ran in a finished call of a tool.
+        failed_calls: What calls failed with, and whether of a ``"model"`` or a ``"tool"``.
     """
 
     def __init__(self, record: TaskRecord) -> None:
@@ -86,7 +110,8 @@ class Recorder(BasePlugin):
         self.state = StateWatch()
         self.on_event: list[Callable[[Event], None]] = []
         self.again: set[int] = set()
-        self.failed_calls: list[BaseException] = []
+        self.give_call_again: Callable[[Kept, InvocationContext], Awaitable[None]] | None = None
+        self.failed_calls: list[tuple[BaseException, str]] = []
         self._asked: dict[int, _Asked] = {}
         self._models_asked: Counter[str] = Counter()
         self._same_calls: Counter[str] = Counter()
@@ -128,7 +153,7 @@ class Recorder(BasePlugin):
             request: What is asked.
             stream: It answers in parts.
         """
-        asked = self._asked.pop(id(request), None) or _Asked(request, f"{_CALL.get() or NODE_PATH.get()}|?|", 0, "", "", "")
+        asked = self._asked.pop(id(request), None) or _Asked(request, f"{place_of_code()}|?|", 0, "", "", "")
         asked_for = fingerprint([record_form.of_request(request), stream, type(model).__qualname__])
         place = f"{asked.line}#model{asked.index}"
         began = time.time()
@@ -163,7 +188,7 @@ class Recorder(BasePlugin):
                     if held is None:
                         yield response
         except Exception as error:
-            self.failed_calls.append(error)
+            self.failed_calls.append((error, "model"))
             note(responses, status="failed", error=f"{type(error).__name__}: {error}")
             raise
         note(responses)
@@ -198,6 +223,9 @@ class Recorder(BasePlugin):
         kept = self.record.journal.find("tool", line, place, fingerprint(args)) if durable else None
         if kept is not None:
             with contextlib.suppress(AdkAirflowError, ValidationError, KeyError, TypeError):
+                invocation = tool_context.get_invocation_context()
+                if self.give_call_again is not None and self._is_root(tool_context.invocation_id):
+                    await self.give_call_again(kept, invocation)
                 return self._replay(kept, entry, tool_args, tool_context)
         if self.record.journal.began_before(place):
             self.record.warn(
@@ -206,7 +234,8 @@ class Recorder(BasePlugin):
             )
         await self.record.settle()
         self.record.journal.begin(place)
-        self._calls[id(tool_context)] = _Call(line, place, entry, args, durable, _CALL.set(place))
+        below = f"{tool_context.node_path or ''}/{tool.name}@{tool_context.function_call_id}"
+        self._calls[id(tool_context)] = _Call(line, place, entry, args, durable, below, _CALL.set(place))
         return None
 
     def _replay(self, kept: Kept, entry: Entry, tool_args: dict[str, Any], tool_context: Any) -> Any:
@@ -241,9 +270,11 @@ class Recorder(BasePlugin):
                 "actions": record_form.of_actions(actions),
                 "delta": {key: codec.encode(value) for key, value in actions.state_delta.items()},
             }
+            if call.events:
+                data["events"] = [{"at": at, **record_form.of_event(event)} for at, event in enumerate(call.events)]
             if record_form.of_arguments(tool_args) != call.args:
                 data["args"] = codec.encode(tool_args)
-        except AdkAirflowError:
+        except (AdkAirflowError, ValueError, TypeError):
             return  # it has no form in which another process could have it
         self.state.note(data["delta"])
         data["state"] = self.state.changed(tool_context.session.state)
@@ -254,7 +285,7 @@ class Recorder(BasePlugin):
         call = self._calls.get(id(tool_context))
         if call is not None:
             _leave(call)
-            self.failed_calls.append(error)
+            self.failed_calls.append((error, "tool"))
             self.record.note(_ended(call.entry, status="failed", error=f"{type(error).__name__}: {error}"))
 
     # -- events ------------------------------------------------------------------------------------------
@@ -267,6 +298,9 @@ class Recorder(BasePlugin):
             Entry("event", event.node_info.path, event.id, agent=event.author, branch=event.branch or "",
                   began=event.timestamp, replayed=id(event) in self.again, content={"event": event})
         )  # fmt: skip
+        for call in self._calls.values():
+            if event.node_info.path.startswith(call.below):
+                call.events.append(event)
         for take in self.on_event:
             take(event)
 
@@ -276,14 +310,15 @@ class Recorder(BasePlugin):
             self.state.begin(invocation_context.session.state)
         self._is_root(invocation_context.invocation_id)
 
-    def call_failed(self, error: BaseException) -> bool:
-        """Whether an error is that of a call of a model or a tool, or came of it."""
+    def call_failed(self, error: BaseException) -> str:
+        """Whether an error is that of a call of a ``"model"`` or a ``"tool"``, or came of it; empty if not."""
         seen: BaseException | None = error
         while seen is not None:
-            if any(failed is seen for failed in self.failed_calls):
-                return True
+            for failed, kind in self.failed_calls:
+                if failed is seen:
+                    return kind
             seen = seen.__cause__ or seen.__context__
-        return False
+        return ""
 
 
 def _ended(entry: Entry, **more: Any) -> Entry:

@@ -16,7 +16,9 @@ from google.adk.sessions.in_memory_session_service import InMemorySessionService
 from google.adk.workflow import BaseNode
 
 from adk_airflow.runtime import failures
+from adk_airflow.runtime.adk.credentials import Credentials, KeptCredentials
 from adk_airflow.runtime.adk.graph import without_wrapper
+from adk_airflow.runtime.adk.guarded import guarded
 from adk_airflow.runtime.adk.questions import Question, Questions
 from adk_airflow.runtime.adk.recorded_model import recorded
 from adk_airflow.runtime.adk.recorder import Recorder
@@ -55,7 +57,7 @@ class RunResult:
         interrupt_ids: The interrupts that ADK's engine stopped for.
         questions: What a person is asked, with what ADK itself has no interrupt for.
         cut_answers: The model's answers that ended at a limit of their length, in words.
-        call_failed: The error is that of a call of a model or a tool.
+        call_failed: Whether the error is that of a call of a ``"model"`` or a ``"tool"``; empty if not.
         triggered_early: The nodes outside of the part that were triggered before the last of its nodes had run.
     """
 
@@ -68,7 +70,7 @@ class RunResult:
     interrupt_ids: set[str] = field(default_factory=set)
     questions: list[Question] = field(default_factory=list)
     triggered_early: set[str] = field(default_factory=set)
-    call_failed: bool = False
+    call_failed: str = ""
     cut_answers: list[str] = field(default_factory=list)
 
 
@@ -133,7 +135,11 @@ async def drive(
     models.wrap = functools.partial(recorded, recorder=recorder)
     if begin is not None:
         begin(recorder)
-    sessions = run.session_service or InMemorySessionService()  # type: ignore[no-untyped-call, unused-ignore]
+    sessions: BaseSessionService = InMemorySessionService()  # type: ignore[no-untyped-call, unused-ignore]
+    if run.session_service is not None:
+        sessions = guarded(run.session_service, recorder)
+    artifacts = run.artifact_service and guarded(run.artifact_service, recorder)
+    memory = run.memory_service and guarded(run.memory_service, recorder)
 
     async def stored() -> Session | None:
         return await sessions.get_session(app_name=run.app.name, user_id=USER_ID, session_id=run.session_id)
@@ -143,12 +149,13 @@ async def drive(
         await sessions.create_session(app_name=run.app.name, user_id=USER_ID, session_id=run.session_id, state=given)
         given = {}
     questions = Questions(run.parents[0].workflow if run.parents else run.workflow)
-    plugins = [recorder, questions, ModelErrors(result.cut_answers), models, *run.app.plugins]
+    plugins = [Credentials(), recorder, questions, ModelErrors(result.cut_answers), models, *run.app.plugins]
     runner = Runner(
         app=run.app.model_copy(update={"root_agent": root, "plugins": plugins}),
         session_service=sessions,
-        artifact_service=run.artifact_service,
-        memory_service=run.memory_service,
+        artifact_service=artifacts,
+        memory_service=memory,
+        credential_service=KeptCredentials(),
     )
     try:
         await _consume(runner, run, given, result, questions)
@@ -159,8 +166,8 @@ async def drive(
             # ADK keeps what an event carried; what a cancelled branch set after its last event is gone.
             temp = {key: value for key, value in result.state.items() if str(key).startswith("temp:")}
             result.state = {**session.state, **temp}
-        if session is not None and result.error is None and run.remember and run.memory_service is not None:
-            await _remember(run, run.memory_service, session)
+        if session is not None and result.error is None and run.remember and memory is not None:
+            await _remember(run, memory, session)
     finally:
         await runner.close()
         models.restore()

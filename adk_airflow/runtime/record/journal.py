@@ -5,7 +5,8 @@ the run of a node. It has a *fingerprint* of what was asked. A call is answered 
 fingerprint. From the first other one of a line on, that line runs live and its later entries are dropped; others keep theirs.
 
 A try that failed keeps its entries, too, so that another one repeats only what failed. But an answer of the model that made it
-fail is dropped: at once where the failure came right after it, and else when the same failure comes a second time.
+fail is dropped: at once where the failure came right after it, and else when the same failure comes a second time, unless the
+model did not answer at all.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import hashlib
 import json
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -54,11 +55,13 @@ class Journal:
     Args:
         attempt: The try.
         store: Where entries are kept; None: nowhere, as nothing of this task is to be kept (``durable=False``).
+        afresh: The nodes of which nothing is kept, by their path in the workflow (``triage``, ``inner/triage``).
     """
 
-    def __init__(self, attempt: Attempt, store: JournalStore | None) -> None:
+    def __init__(self, attempt: Attempt, store: JournalStore | None, *, afresh: Collection[str] = ()) -> None:
         self.attempt = attempt
         self._store = store
+        self._afresh = tuple(afresh)
         self._kept: dict[str, Kept] = {}
         self._live: set[str] = set()
         self._order = 0
@@ -76,6 +79,13 @@ class Journal:
     def durable(self) -> bool:
         """Whether anything is kept."""
         return self._store is not None
+
+    def keeps(self, line: str) -> bool:
+        """Whether anything is kept of a line."""
+        if self._store is None or not self._afresh:
+            return self._store is not None
+        names = "/".join(part.rpartition("@")[0] for part in line.partition("|")[0].split("/")[1:])
+        return not any(f"{names}/".startswith(f"{path}/") for path in self._afresh)
 
     @property
     def going_on(self) -> bool:
@@ -96,7 +106,13 @@ class Journal:
             fingerprint: See there.
         """
         kept = self._kept.get(place)
-        if line in self._live or kept is None or kept.attempt == self.attempt.number or kept.kind != kind:
+        if (
+            kept is None
+            or line in self._live
+            or not self.keeps(line)
+            or kept.attempt == self.attempt.number
+            or kept.kind != kind
+        ):
             return None
         if kept.fingerprint != fingerprint:
             self._diverge(kept)
@@ -133,7 +149,7 @@ class Journal:
             data: See there.
             paid: It is worth a write of its own; else it is kept with others within half a second.
         """
-        if self._store is None:
+        if self._store is None or not self.keeps(line):
             return
         kept = Kept(self._order, line, place, fingerprint, kind, data, self.attempt.number)
         self._write({"k": kind, "l": line, "p": place, "f": fingerprint, "d": data}, paid=paid)
@@ -148,13 +164,13 @@ class Journal:
         """Whether an earlier try began this, and nothing tells how it ended."""
         return place in self._begun
 
-    def failed(self, path: str, error: BaseException, *, call_failed: bool) -> None:
+    def failed(self, path: str, error: BaseException, *, call_failed: str) -> None:
         """Notes how the try failed, and drops the answer of the model that a next try shall not be given again.
 
         Args:
             path: Path of the node run that failed.
             error: What it failed with.
-            call_failed: A call of a model or a tool failed, rather than what came of its answer.
+            call_failed: Whether a call of a ``"model"`` or a ``"tool"`` failed; empty: what came of an answer.
         """
         if self._store is None:
             return
@@ -164,7 +180,7 @@ class Journal:
             ended = [kept for line, kept in self._last_of_line.items() if line == path or line.startswith(f"{path}|")]
             last = max(ended, key=lambda kept: kept.order, default=None)
             culprit = last if last is not None and last.kind == "model" else None
-        if culprit is None and self._failures and self._failures[-1] == failure:
+        if culprit is None and call_failed != "model" and self._failures and self._failures[-1] == failure:
             models = [kept for kept in self._kept.values() if kept.kind == "model"]
             culprit, everywhere = max(models, key=lambda kept: kept.order, default=None), True
         self._write({"k": "failed", "p": path, "e": failure[1]}, paid=False)

@@ -21,13 +21,14 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from adk_airflow.errors import AdkAirflowError, OvertakenError
+from adk_airflow.errors import AdkAirflowError
 from adk_airflow.runtime import failures
-from adk_airflow.runtime.record.attempt import Attempt, overtaken, overtaken_by
+from adk_airflow.runtime.record.attempt import Attempt, Standing, overtaken_by
 from adk_airflow.runtime.wire import sealed
 
 _log = logging.getLogger(__name__)
@@ -47,22 +48,22 @@ class JournalStore:
     Args:
         attempt: The try.
         state: Airflow's ``context["task_state_store"]``.
+        standing: Whether the try still counts.
     """
 
-    def __init__(self, attempt: Attempt, state: Any) -> None:
+    def __init__(self, attempt: Attempt, state: Any, standing: Standing) -> None:
         self._attempt = attempt
+        self._standing = standing
         self._state = state
         self._file = _folder() / f"{_name(attempt)}.jsonl"
         self._pieces = 0
-        self._waiting: list[str] = []
+        self._waiting: deque[str] = deque()  # not locked: most lines need not wake the writer
         self._urgent = False
         self._changed = threading.Condition()
         self._writer: threading.Thread | None = None
         self._closed = False
-        self._overtaken: OvertakenError | None = None
         self._out: Any = None
         self._said = False
-        self.on_overtaken: Callable[[], None] | None = None
 
     # -- what is there -----------------------------------------------------------------------------------
 
@@ -77,7 +78,7 @@ class JournalStore:
             for sealed_line in self._file.read_text("ascii", "replace").splitlines():
                 if (line := _opened(sealed_line)) is not None:
                     lines.setdefault(line)
-        self._waiting = list(lines)[known:]  # so that they reach the state store, too
+        self._waiting.extend(list(lines)[known:])  # so that they reach the state store, too
         return list(lines)
 
     def _read_state(self) -> list[str]:
@@ -113,10 +114,11 @@ class JournalStore:
             return
         if self._attempt.own_process:
             self._write_file(kept)
-        with self._changed:
-            self._waiting.append(line)
-            self._urgent = self._urgent or now
-            self._changed.notify_all()
+        self._waiting.append(line)
+        if now:
+            with self._changed:
+                self._urgent = True
+                self._changed.notify_all()
         if self._attempt.own_process and self._writer is None:
             self._writer = threading.Thread(target=self._write_on, name="adk-airflow-journal", daemon=True)
             self._writer.start()
@@ -148,41 +150,22 @@ class JournalStore:
                 )
             self._out = -1
 
-    def check(self) -> None:
-        """Raises what says that this try no longer counts.
-
-        Raises:
-            OvertakenError: It does not.
-        """
-        if self._overtaken is not None:
-            raise self._overtaken
-
     async def settle(self) -> None:
-        """Waits until what is urgent is in the state store, before something else is paid; not for a server that is away.
-
-        Raises:
-            OvertakenError: This try no longer counts.
-        """
+        """Waits until what is urgent is in the state store, before something else is paid; not for a server that is away."""
         if self._attempt.own_process:
             if self._urgent and _loop_asks_too():
                 self._write_some()
             until = time.monotonic() + _MOST_SECONDS
-            while self._urgent and self._overtaken is None and time.monotonic() < until:
+            while self._urgent and self._standing.look() and time.monotonic() < until:
                 await asyncio.sleep(0.001)
-        self.check()
 
     def finish(self) -> None:
-        """Writes what is still to be written, when the try has failed: for as long as a server may be away.
-
-        Raises:
-            OvertakenError: This try no longer counts.
-        """
+        """Writes what is still to be written, when the try has failed: for as long as a server may be away."""
         self._stop()
         until = time.monotonic() + (_PATIENCE if self._attempt.own_process else 0)
-        while self._waiting and not self._write_some() and self._overtaken is None and time.monotonic() < until:
+        while self._waiting and not self._write_some() and self._standing.look() and time.monotonic() < until:
             time.sleep(2)
         self._close()
-        self.check()
 
     def keep(self) -> None:
         """Writes what waits, if the server takes it now."""
@@ -216,29 +199,22 @@ class JournalStore:
         self._out = None
 
     def _write_on(self) -> None:
-        supervisor = os.getppid()
         while True:
             with self._changed:
                 if not self._urgent and not self._closed:
                     self._changed.wait(_SECONDS)
                 if self._closed:
                     return
-            if os.getppid() != supervisor:
-                self._end(overtaken(self._attempt))
+            if not self._standing.look():
                 return
             if self._waiting and not _loop_asks_too() and not self._write_some():
                 self._urgent = False  # the server is away: the file has it
                 time.sleep(1)
 
-    def _end(self, error: OvertakenError) -> None:
-        self._overtaken = error
-        if self.on_overtaken is not None:
-            self.on_overtaken()
-
     def _write_some(self) -> bool:
         """Writes what waits; False where the server does not take it now."""
-        with self._changed:
-            lines, self._waiting, self._urgent = self._waiting, [], False
+        self._urgent = False
+        lines = [self._waiting.popleft() for _ in range(len(self._waiting))]
         written = 0
         try:
             if not self._pieces:
@@ -249,11 +225,10 @@ class JournalStore:
                 written += count
         except Exception as error:
             if overtaken_by(error):
-                self._end(overtaken(self._attempt))
+                self._standing.lose()
             elif self._attempt.own_process:
                 _log.warning("The journal cannot be written to Airflow's state store now: %s", failures.one_line(error))
-            with self._changed:
-                self._waiting = lines[written:] + self._waiting
+            self._waiting.extendleft(reversed(lines[written:]))
             return False
         return True
 

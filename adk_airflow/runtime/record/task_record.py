@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Collection
 from typing import Any
 
-from adk_airflow.runtime.record.attempt import Attempt
+from adk_airflow.runtime.record.attempt import Attempt, Standing
 from adk_airflow.runtime.record.entries import Entry, Reader
 from adk_airflow.runtime.record.journal import Journal
 from adk_airflow.runtime.record.store import JournalStore
@@ -19,19 +19,26 @@ class TaskRecord:
     Args:
         attempt: The try.
         state: Airflow's ``context["task_state_store"]``; None: nothing is kept for another try.
+        durable: What is finished is kept for another try.
         log: Where a summary of what was replayed goes.
+        afresh: The nodes that each try does afresh, by path.
 
     Attributes:
         attempt: The try.
+        standing: Whether the try still counts.
         journal: What of an earlier try is answered.
         readers: Told of each entry.
     """
 
-    def __init__(self, attempt: Attempt, state: Any = None, log: Any = None) -> None:
+    def __init__(
+        self, attempt: Attempt, state: Any = None, log: Any = None, *, durable: bool = True, afresh: Collection[str] = ()
+    ) -> None:
         self.attempt = attempt
         self._log = log or logging.getLogger(__name__)
-        self._store = None if state is None else JournalStore(attempt, state)
-        self.journal = Journal(attempt, self._store)
+        self.standing = Standing(attempt, state)
+        durable_state = state if durable else None
+        self._store = None if durable_state is None else JournalStore(attempt, durable_state, self.standing)
+        self.journal = Journal(attempt, self._store, afresh=afresh)
         self.readers: list[Reader] = []
 
     def note(self, entry: Entry) -> None:
@@ -43,11 +50,6 @@ class TaskRecord:
         """Says something in the task's log."""
         self._log.warning(words)
 
-    def on_overtaken(self, end: Callable[[], None]) -> None:
-        """What to call, in another thread, when this try turns out to count no longer."""
-        if self._store is not None:
-            self._store.on_overtaken = end
-
     async def settle(self) -> None:
         """To be awaited before anything is paid: what was paid before is safe then, and this try still counts.
 
@@ -56,27 +58,20 @@ class TaskRecord:
         """
         if self._store is not None:
             await self._store.settle()
+        self.standing.check()
 
-    def check(self) -> None:
-        """Raises what says that this try no longer counts.
-
-        Raises:
-            OvertakenError: It does not.
-        """
-        if self._store is not None:
-            self._store.check()
-
-    def failed(self, path: str, error: BaseException, *, call_failed: bool) -> None:
+    def failed(self, path: str, error: BaseException, *, call_failed: str) -> None:
         """The try has failed: what it finished is kept for the next one.
 
         Args:
             path: ADK's path of the node run that failed; empty for an agent that is the root.
             error: What it failed with.
-            call_failed: A call of a model or a tool failed, rather than what came of its answer.
+            call_failed: Whether a call of a ``"model"`` or a ``"tool"`` failed; empty: what came of an answer.
         """
         self.journal.failed(path, error, call_failed=call_failed)
         if self._store is not None:
             self._store.finish()
+        self.standing.check()
 
     def keep(self) -> None:
         """Keeps what the try has finished, as far as that can be done at once."""
@@ -85,8 +80,9 @@ class TaskRecord:
 
     def forget(self) -> None:
         """The task has succeeded: nothing is kept for another try."""
-        if self._store is not None:
-            with contextlib.suppress(Exception):  # it is only not removed
+        with contextlib.suppress(Exception):  # it is only not removed
+            self.standing.forget()
+            if self._store is not None:
                 self._store.forget()
 
     def say_replayed(self) -> None:

@@ -21,6 +21,7 @@ from google.adk.plugins.base_plugin import BasePlugin
 
 from adk_airflow.errors import ModelConnectionError
 from adk_airflow.runtime import failures
+from adk_airflow.runtime.error_kinds import cut_off, timed_out
 from adk_airflow.runtime.services import connections
 
 GROUP = "adk_airflow.llm"
@@ -142,7 +143,7 @@ class ModelErrors(BasePlugin):
     async def on_model_error_callback(self, *, callback_context: Any, llm_request: Any, error: Exception) -> None:
         """Adds what the error does not say to it, as a note."""
         call = f"model {llm_request.model!r} for agent {callback_context.agent_name!r}"
-        if failures.timed_out(error):
+        if timed_out(error):
             options = getattr(llm_request.config, "http_options", None)
             limit = getattr(options, "timeout", None)
             which = f"{limit / 1000:g} s, the http_options.timeout" if limit else "the time limit (http_options.timeout)"
@@ -151,7 +152,7 @@ class ModelErrors(BasePlugin):
                 f"There was no answer of {call} within {which} of the agent's generate_content_config or its model. Raise it,"
                 " ask for less, or let another try ask again (Airflow's retries, the node's retry_config).",
             )
-        elif failures.cut_off(error):
+        elif cut_off(error):
             failures.add_note(
                 error,
                 f"The connection closed before the answer of {call} was whole. Another try may get it (Airflow's retries, the"
