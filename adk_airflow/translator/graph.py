@@ -139,6 +139,13 @@ class Graph:
 
         return Concurrency(self)
 
+    @cached_property
+    def in_loops(self) -> frozenset[str]:
+        """The names of the nodes that edges lead back to."""
+        from adk_airflow.translator.regions import find_regions, is_loop
+
+        return frozenset(name for region in find_regions(self) if is_loop(self, region) for name in region)
+
     def inside(self, scope: Sequence[str]) -> Graph:
         """The graph of the workflow that is nested at ``scope``."""
         found = self

@@ -1,8 +1,8 @@
 """Graphs of workflows given by name, kept in files, so that parsing a DAG file imports neither google-adk nor the workflow.
 
 A file holds a graph, the content (by SHA-256) of every file that it came from, and the versions of google-adk, Airflow, this
-project and Python. It is used while all of that is as it was: a change is seen the next time the DAG file is parsed. Files are
-looked for in two folders:
+project, Python and the packages that these files import. It is used while all of that is as it was: a change is seen the next
+time the DAG file is parsed. Files are looked for in two folders:
 
 * ``adk_plans`` beside the workflow's module (in the DAGs folder), where ``adk-airflow plan --write`` puts them for deployments
   that may write nothing;
@@ -23,7 +23,7 @@ import os
 import platform
 import tempfile
 from dataclasses import asdict
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,7 @@ from adk_airflow.translator.graph import Edge, Graph, Node
 from adk_airflow.translator.sources import Watch, find_module
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable
 
 log = logging.getLogger(__name__)
 
@@ -122,7 +122,10 @@ def _make(reference: str, place: Path | None) -> tuple[Graph, str | None]:
         return graph, None
     files = {path.relative_to(place).as_posix(): _digest(path) for path in watch.files}
     absent = [path.relative_to(place).as_posix() for path in watch.absent]
-    data = {"format": _FORMAT, "versions": _versions(), "files": files, "absent": absent, "graph": asdict(graph)}
+    by_package = packages_distributions()
+    libraries = {name for package in watch.libraries for name in by_package.get(package, ()) if package != "google"}
+    versions = _versions([*_VERSIONS_OF, *sorted(libraries)])
+    data = {"format": _FORMAT, "versions": versions, "files": files, "absent": absent, "graph": asdict(graph)}
     return graph, json.dumps(data, indent=1, ensure_ascii=False)
 
 
@@ -146,7 +149,7 @@ def _read(path: Path, place: Path | None) -> Graph | None:
     """The graph in a file, if all that it came from is as it was."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        if data["format"] != _FORMAT or data["versions"] != _versions() or place is None:
+        if data["format"] != _FORMAT or data["versions"] != _versions(data["versions"]) or place is None:
             return None
         if any(_digest(place / name) != digest for name, digest in data["files"].items()):
             return None
@@ -178,11 +181,10 @@ def _digest(path: Path) -> str | None:
         return None
 
 
-def _versions() -> dict[str, str]:
-    return {"python": ".".join(platform.python_version_tuple()[:2]), **dict(_installed())}
-
-
-def _installed() -> Iterator[tuple[str, str]]:
-    for name in _VERSIONS_OF:
+def _versions(names: Iterable[str]) -> dict[str, str]:
+    """Those of installed distributions, and of Python."""
+    found = {"python": ".".join(platform.python_version_tuple()[:2])}
+    for name in names:
         with contextlib.suppress(PackageNotFoundError):
-            yield name, version(name)
+            found.setdefault(name, version(name))
+    return found

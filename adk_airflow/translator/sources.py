@@ -48,6 +48,7 @@ class Watch:
     Attributes:
         files: Afterwards: the files that the module came from, in the order of their names.
         absent: Afterwards: files in the folder that were asked for and are not there, such as a module whose import may fail.
+        libraries: Afterwards: the installed packages that these modules import, by the names in their import statements.
     """
 
     def __init__(self, module: str, folder: Path) -> None:
@@ -57,6 +58,7 @@ class Watch:
         self._before: set[str] = set()
         self.files: list[Path] = []
         self.absent: list[Path] = []
+        self.libraries: set[str] = set()
 
     def __enter__(self) -> Watch:
         _listen()
@@ -79,13 +81,17 @@ class Watch:
         """Goes from the module to what it imports, as far as that is no library."""
         files = {Path(path) for path in self._opened if os.path.isfile(path)}
         absent = {Path(path) for path in self._opened if not os.path.exists(path)}
-        todo = [self._module, *(sys.modules.keys() - self._before)]  # also what no statement names
+        imported = [name for name in sys.modules.keys() - self._before if not self._is_library(name.partition(".")[0])]
+        todo = [self._module, *imported]  # also what no statement names
         seen: set[str] = set()
         while todo:
             name = todo.pop()
-            if name in seen or self._is_library(name.partition(".")[0]):
+            if name in seen:
                 continue
             seen.add(name)
+            if self._is_library(name.partition(".")[0]):
+                self.libraries.add(name.partition(".")[0])
+                continue
             path = _file_of(name)
             if path is not None:
                 files.add(path)

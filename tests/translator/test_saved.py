@@ -31,6 +31,8 @@ root_agent = Workflow(
 PARTS = """
 from pathlib import Path
 
+import pydantic
+
 def names():
     return Path(__file__).with_name("names.txt").read_text().split()
 """
@@ -135,10 +137,13 @@ def test_a_damaged_file_is_left_out_and_written_anew(damage: str, dags: Path, py
     assert python(PARSE, dags)["imported"] == []
 
 
-def test_a_file_of_other_versions_is_not_used(dags: Path, python: Python) -> None:
+@pytest.mark.parametrize("package", ["google-adk", "apache-airflow-core", "adk-airflow", "python", "pydantic"])
+def test_a_file_of_other_versions_of_what_the_workflow_imports_is_not_used(package: str, dags: Path, python: Python) -> None:
     python(PARSE, dags)
     (path,) = (dags.parent / "home" / "adk_plans").rglob("*.json")
-    write(path, path.read_text().replace('"google-adk": "', '"google-adk": "0.'))
+    text = path.read_text()
+    assert f'"{package}": "' in text
+    write(path, text.replace(f'"{package}": "', f'"{package}": "0.'))
 
     assert python(PARSE, dags)["imported"]
 
