@@ -88,10 +88,17 @@ def _add_plan(subparsers: Subparsers) -> None:
     _add_workflow(parser)
     _add_choices(parser)
     parser.add_argument("--json", action="store_true", help="print the whole plan as JSON")
+    parser.add_argument(
+        "--write",
+        action="store_true",
+        help="write what a DAG file needs of the workflow beside it, so that parsing imports nothing",
+    )
 
     def run(arguments: argparse.Namespace) -> int:
-        from adk_airflow.workflow_commands import plan
+        from adk_airflow.workflow_commands import plan, write_plan
 
+        if arguments.write:
+            return write_plan(arguments.workflow)
         return plan(arguments.workflow, mode=arguments.mode, nodes=arguments.nodes, as_json=arguments.json)
 
     parser.set_defaults(run=run)

@@ -9,7 +9,7 @@ from airflow.sdk import DAG, Param, ParamsDict, TaskGroup  # type: ignore[attr-d
 from airflow.sdk.definitions.taskgroup import MappedTaskGroup
 
 from adk_airflow.errors import UnsupportedWorkflowError
-from adk_airflow.translator import Plan, plan_source
+from adk_airflow.translator import Plan, plan_dag
 from adk_airflow.translator.build import build
 from adk_airflow.translator.options import NodeOptions
 from adk_airflow.translator.plan import Mode
@@ -66,8 +66,8 @@ class AdkDag(DAG):
         **kwargs: Any,
     ) -> None:
         limits = {"max_llm_calls": max_llm_calls, "max_tokens": max_tokens, "max_cost": max_cost}
-        found, plan = plan_source(workflow, mode=mode, nodes=nodes, llm_conn_id=llm_conn_id, limits=limits)
-        dag_id = dag_id or found.workflow.name
+        plan, saved = plan_dag(workflow, mode=mode, nodes=nodes, llm_conn_id=llm_conn_id, limits=limits)
+        dag_id = dag_id or plan.workflow
         given = kwargs.pop("params", None) or {}
         params = {key: given.get_param(key) if isinstance(given, ParamsDict) else given[key] for key in given}
         if params.setdefault("input", input_param("The user message that starts the workflow.")) is None:
@@ -75,14 +75,14 @@ class AdkDag(DAG):
         if plan.max_active_tasks is not None:
             _check_limit(plan, kwargs.setdefault("max_active_tasks", plan.max_active_tasks))
         _check_fail_fast(plan, bool(kwargs.get("fail_fast")))
-        kwargs.setdefault("description", found.workflow.description or f"ADK workflow {found.workflow.name}")
+        kwargs.setdefault("description", plan.description or f"ADK workflow {plan.workflow}")
         kwargs.setdefault("doc_md", describe(plan))
         super().__init__(dag_id, params=params, **kwargs)
         self.plan = plan
         registers, self.auto_register = self.auto_register, False
         with self:
             start = {"input": None, "state": None, **_kept_session(plan, session_id)}
-            built = build(plan, workflow, app_name=dag_id, start=start, default_args=self.default_args)
+            built = build(plan, workflow, app_name=dag_id, start=start, default_args=self.default_args, saved=saved)
             self.auto_register = registers  # Airflow looks at it at the end of this block; half a DAG is none
         self.add_result(built.result.output)
 
@@ -133,11 +133,11 @@ class AdkTaskGroup(TaskGroup):
         **kwargs: Any,
     ) -> None:
         limits = {"max_llm_calls": max_llm_calls, "max_tokens": max_tokens, "max_cost": max_cost}
-        found, plan = plan_source(workflow, mode=mode, nodes=nodes, llm_conn_id=llm_conn_id, limits=limits)
-        kwargs.setdefault("tooltip", found.workflow.description or f"ADK workflow {found.workflow.name}")
-        super().__init__(group_id or found.workflow.name, **kwargs)
+        plan, saved = plan_dag(workflow, mode=mode, nodes=nodes, llm_conn_id=llm_conn_id, limits=limits)
+        kwargs.setdefault("tooltip", plan.description or f"ADK workflow {plan.workflow}")
+        super().__init__(group_id or plan.workflow, **kwargs)
         if mode == "tasks":
-            _check_group(found.workflow.name, plan, self)
+            _check_group(plan.workflow, plan, self)
         _check_fail_fast(plan, self.dag.fail_fast)
         self.plan = plan
         full_id = str(self.group_id)
@@ -150,6 +150,7 @@ class AdkTaskGroup(TaskGroup):
                 prefix=f"{full_id}." if self.prefix_group_id else "",
                 start={"input": input, "state": state, **_kept_session(plan, session_id)},
                 default_args={**self.dag.default_args, **self.default_args},
+                saved=saved,
             )
         self.output = built.result.output
 

@@ -35,6 +35,15 @@ def get_provider_info() -> dict[str, Any]:
                         "example": "False",
                         "default": "True",
                     },
+                    "save_plans": {
+                        "description": "Whether what a DAG file needs of a workflow given by name is kept in AIRFLOW_HOME, so"
+                        " that parsing the file imports neither google-adk nor the workflow. Switch it off for workflows"
+                        " whose nodes depend on something else than their files, such as the environment.",
+                        "version_added": "0.1.0",
+                        "type": "boolean",
+                        "example": "False",
+                        "default": "True",
+                    },
                     "artifacts_uri": {
                         "description": "Where ADK artifacts are kept: any URI that Airflow's object storage knows, with an"
                         " absolute path or a bucket, shared by all workers. Empty: the folder adk_artifacts in AIRFLOW_HOME.",

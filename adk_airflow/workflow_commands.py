@@ -45,6 +45,23 @@ def plan(workflow: str, *, mode: Mode, nodes: Nodes, as_json: bool) -> int:
     return 0
 
 
+def write_plan(workflow: str) -> int:
+    """Writes what a DAG file needs of a workflow, beside its module, for deployments whose folders are read-only.
+
+    Args:
+        workflow: As for ``plan``.
+    """
+    from adk_airflow.translator.saved import save
+
+    try:
+        with _importable():
+            path = save(workflow)
+    except (AdkAirflowError, ValueError, OSError) as error:
+        return _fail(str(error))
+    print(f"Written: {path}")
+    return 0
+
+
 def draw(workflow: str, *, mode: Mode, nodes: Nodes, output: Path | None) -> int:
     """Draws what a workflow becomes in Airflow.
 

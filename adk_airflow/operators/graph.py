@@ -47,9 +47,12 @@ class AdkSpecOperator(AdkOperator):
 
     def load(self) -> Source:
         """Imports the workflow; gives the one that the node belongs to."""
-        from adk_airflow.runtime.source import load
+        from adk_airflow.runtime.source import check_unchanged, load
 
-        return load(self.spec.workflow, app_name=self.spec.app_name).enter(self.spec.scope)
+        found = load(self.spec.workflow, app_name=self.spec.app_name).enter(self.spec.scope)
+        if self.spec.fingerprint:
+            check_unchanged(found.workflow, self.spec.fingerprint)
+        return found
 
     def name_of(self, source: Source) -> str:
         """The node's name."""

@@ -79,6 +79,22 @@ def load(reference: str, *, app_name: str = "") -> Source:
     return resolve(import_object(reference), described_as=reference, app_name=app_name)
 
 
+def check_unchanged(workflow: Workflow, fingerprint: str) -> None:
+    """Refuses a workflow whose nodes or edges are not those that its DAG was made of.
+
+    Raises:
+        WorkflowLoadError: They are others.
+    """
+    from adk_airflow.runtime.adk import graph
+
+    if graph.fingerprint(workflow) != fingerprint:
+        raise WorkflowLoadError(
+            f"workflow {workflow.name!r} has other nodes or edges than its DAG was made of, although its files are the same:"
+            " they depend on something else, such as the environment. Have the DAG made from the workflow each time:"
+            " [adk_airflow] save_plans = False"
+        )
+
+
 def import_object(reference: str, *, what: str = "workflow", raises: type[Exception] = WorkflowLoadError) -> Any:
     """What ``package.module:attribute`` names.
 

@@ -14,8 +14,9 @@ from adk_airflow.translator.plan import Mode, Plan
 
 if TYPE_CHECKING:
     from adk_airflow.runtime.source import Source
+    from adk_airflow.translator.graph import Graph
 
-__all__ = ["NodeOptions", "Plan", "plan_source", "plan_workflow"]
+__all__ = ["NodeOptions", "Plan", "plan_dag", "plan_source", "plan_workflow"]
 
 
 def plan_workflow(
@@ -80,3 +81,36 @@ def plan_source(
     else:
         found = sources.resolve(workflow, described_as=str(getattr(workflow, "name", workflow)))
     return found, make_plan(read_graph(found), mode=mode, nodes=nodes or {}, llm_conn_id=llm_conn_id, limits=limits)
+
+
+def plan_dag(
+    workflow: Any,
+    *,
+    mode: Mode = "tasks",
+    nodes: Mapping[str, Mapping[str, Any]] | None = None,
+    llm_conn_id: str | None = None,
+    limits: Mapping[str, Any] | None = None,
+) -> tuple[Plan, Graph | None]:
+    """Plans what a workflow becomes; one given by name need not be imported for that, see ``saved``.
+
+    Args:
+        workflow: As for ``plan_workflow``.
+        mode: As for ``plan_workflow``.
+        nodes: As for ``plan_workflow``.
+        llm_conn_id: As for ``plan_workflow``.
+        limits: As for ``plan_source``.
+
+    Returns:
+        The plan, and the graph if it was not read from the workflow itself.
+
+    Raises:
+        AdkAirflowError: As for ``plan_workflow``.
+    """
+    if isinstance(workflow, str):
+        from adk_airflow.translator.rules import make_plan
+        from adk_airflow.translator.saved import graph_of
+
+        graph, saved = graph_of(workflow)
+        plan = make_plan(graph, mode=mode, nodes=nodes or {}, llm_conn_id=llm_conn_id, limits=limits)
+        return plan, graph if saved else None
+    return plan_source(workflow, mode=mode, nodes=nodes, llm_conn_id=llm_conn_id, limits=limits)[1], None

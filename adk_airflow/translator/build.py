@@ -16,6 +16,7 @@ from adk_airflow.runtime import source as sources
 from adk_airflow.runtime.record import budget
 from adk_airflow.runtime.record.usage import is_below
 from adk_airflow.translator import kinds
+from adk_airflow.translator.graph import Graph
 from adk_airflow.translator.options import check_default_args
 from adk_airflow.translator.plan import Plan, PlannedTask, path_of
 
@@ -68,6 +69,7 @@ class Builder:
     start: Mapping[str, Any]
     default_args: Mapping[str, Any]
     _spenders_of: dict[str, tuple[str, ...]] = field(default_factory=dict, init=False)
+    saved: Graph | None = None
 
     def full(self, task_id: str) -> str:
         return self.prefix + task_id
@@ -113,6 +115,7 @@ class Builder:
             run_task=of_worker[1] if kind == "collect" else "",
             shares=self._shares(task),
             ends_run=task.task_id == self.plan.result,
+            fingerprint=self.saved.inside(scope).fingerprint if self.saved else "",
         )
 
     def _shares(self, task: PlannedTask) -> dict[str, tuple[str, ...]]:
@@ -169,6 +172,7 @@ def build(
     prefix: str = "",
     start: Mapping[str, Any],
     default_args: Mapping[str, Any],
+    saved: Graph | None = None,
 ) -> Built:
     """Makes the tasks of ``plan``.
 
@@ -179,6 +183,7 @@ def build(
         prefix: Full id of the open task group with a dot, or nothing.
         start: ``input`` and ``state`` for the tasks that START has an edge to.
         default_args: Those of the DAG or task group that is open.
+        saved: The graph, where it was not read from the workflow itself; each task then compares.
 
     Raises:
         NodeOverrideError: Airflow refuses an argument that the user gave for a node, or a default argument breaks the
@@ -186,7 +191,7 @@ def build(
     """
     check_default_args(plan.workflow, default_args)
     reference = workflow if isinstance(workflow, str) else sources.register(app_name, workflow)
-    builder = Builder(plan, reference, app_name, prefix, start, default_args)
+    builder = Builder(plan, reference, app_name, prefix, start, default_args, saved)
     tasks: dict[str, Any] = {}
     groups: dict[str, TaskGroup] = {}
     tooltips = _tooltips(plan)

@@ -97,6 +97,7 @@ class Graph:
         checks_output: It has an ``output_schema``.
         one_task_reason: Why it can only run as a whole, in one task; empty where its nodes can be tasks.
         plugins: The names of its App's plugins.
+        fingerprint: Another text for other nodes or edges; see ``runtime.adk.graph.fingerprint``.
     """
 
     workflow: str
@@ -107,6 +108,7 @@ class Graph:
     checks_output: bool = False
     one_task_reason: str = ""
     plugins: tuple[str, ...] = ()
+    fingerprint: str = ""
 
     def __getitem__(self, name: str) -> Node:
         return self.by_name[name]
@@ -137,6 +139,20 @@ class Graph:
 
         return Concurrency(self)
 
+    @cached_property
+    def in_loops(self) -> frozenset[str]:
+        """The names of the nodes that edges lead back to."""
+        from adk_airflow.translator.regions import find_regions, is_loop
+
+        return frozenset(name for region in find_regions(self) if is_loop(self, region) for name in region)
+
+    def inside(self, scope: Sequence[str]) -> Graph:
+        """The graph of the workflow that is nested at ``scope``."""
+        found = self
+        for name in scope:
+            found = found[name].inner or found
+        return found
+
     def edges_into(self, names: Collection[str]) -> list[Edge]:
         """The edges that enter one of ``names``, in ADK's order."""
         found = [numbered for name in names for numbered in self._edges_into.get(name, ())]
@@ -165,6 +181,8 @@ def read_graph(source: Source) -> Graph:
 
 
 def _read_workflow(workflow: Workflow, plugins: tuple[str, ...] = ()) -> Graph:
+    from adk_airflow.runtime.adk.graph import fingerprint
+
     assert workflow.graph is not None
     _refuse_model_side_tools(workflow)
     return Graph(
@@ -176,6 +194,7 @@ def _read_workflow(workflow: Workflow, plugins: tuple[str, ...] = ()) -> Graph:
         checks_output=workflow.output_schema is not None,
         one_task_reason=_one_task_reason(workflow),
         plugins=plugins,
+        fingerprint=fingerprint(workflow),
     )
 
 

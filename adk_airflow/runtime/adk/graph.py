@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -41,6 +42,14 @@ def function_of(node: BaseNode) -> Callable[..., Any] | None:
     """The function of a function node; None of any other."""
     function: Callable[..., Any] | None = getattr(node, "_func", None)
     return function
+
+
+def fingerprint(workflow: Workflow) -> str:
+    """A text that is another when the workflow's own nodes or edges are: their names, classes and routes."""
+    assert workflow.graph is not None
+    nodes = [(node.name, type(node).__name__, waits_for_all(node), runs_others(node)) for node in workflow.graph.nodes]
+    edges = [(edge.from_node.name, edge.to_node.name, edge.route) for edge in workflow.graph.edges]
+    return hashlib.sha256(repr((nodes, edges)).encode()).hexdigest()[:16]
 
 
 def has_own_run(workflow: Workflow) -> bool:
