@@ -95,6 +95,20 @@ def daily():
 
 daily()
 ''',
+    "dated.py": '''
+"""A DAG whose task takes the day of the run."""
+from airflow.sdk import dag, task
+
+@dag(dag_id="dated", schedule=None)
+def dated():
+    @task
+    def day(text):
+        return text
+
+    day("on {{ ds }}")
+
+dated()
+''',
     "broken.py": '''
 """No dag of airflow comes from here."""
 raise RuntimeError("this file is broken on purpose")

@@ -69,6 +69,15 @@ def test_a_free_port_can_be_listened_on() -> None:
         server.listen()
 
 
+def test_the_port_of_the_last_start_is_taken_again_if_it_is_free() -> None:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", port := free_port()))
+        server.listen()
+        assert free_port(first=port) != port
+    assert free_port(first=port) == port
+    assert free_port(first=80) != 80  # no port of ours
+
+
 def test_parallelism_is_between_four_and_eight() -> None:
     assert 4 <= default_parallelism() <= 8
 
@@ -175,6 +184,23 @@ def test_a_missing_dags_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(AirflowStartError, match=r"no DAGs folder .*/absent\. Name one with --dags"):
         StandaloneAirflow(tmp_path / "home", tmp_path / "absent").start()
     assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.parametrize("home", ["file", "file/below", "/proc/none", "n" * 300])
+def test_a_home_that_cannot_be_used_is_one_line_of_standard_error(
+    tmp_path: Path, home: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "dags").mkdir()
+    for name in ("demo", "up"):
+        assert main([name, "--home", str(tmp_path / home), "--dags", str(tmp_path / "dags")]) == 1
+        shown = capsys.readouterr()
+        assert shown.out == ""
+        assert shown.err.startswith(f"adk-airflow: The folder {tmp_path / home} cannot be used: ")
+        assert shown.err.endswith(". Name another folder with --home.\n")
+        assert shown.err.count("\n") == 1
+    assert main(["down", "--home", str(tmp_path / home)]) == 0
+    assert "No Airflow runs in" in capsys.readouterr().out.replace("\n", " ")
 
 
 def test_a_database_that_cannot_be_made_is_reported_with_the_log(tmp_path: Path) -> None:
