@@ -30,6 +30,8 @@ INTERNAL: dict[str, tuple[str, tuple[str, ...]]] = {
     "airflow.sdk.definitions.taskgroup:MappedTaskGroup": ("the refusal of a workflow's tasks in a mapped task group", ()),
     "airflow.sdk.execution_time.xcom:XCom": ("the plain form of what a task returns, and testing", ()),
     "airflow.sdk.execution_time.comms:CommsDecoder": ("the end of a task whose body does not end at its time limit", ()),
+    "airflow.listeners:hookimpl": ("testing: what a task failed with", ()),
+    "airflow.sdk.listener:get_listener_manager": ("testing: what a task failed with", ()),
     "airflow.models.xcom:XComModel": ("testing: what the tasks left", ()),
     "airflow.utils:db": ("testing: an Airflow database", ()),
     "airflow.utils.session:create_session": ("testing: what the tasks left", ()),

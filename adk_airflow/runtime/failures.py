@@ -29,6 +29,9 @@ _KEYS = re.compile(
     r"AIza[\w-]{20,}|AQ\.[\w-]{20,}|ya29\.[\w.-]{20,}|sk-[\w-]{20,}"
     r"|(?<=[?&]key=)[^\s&\"'<>]{8,}|(?<=Bearer )[\w.~+/=-]{16,}|(?<=Basic )[\w+/=-]{16,}"
 )
+# What a log line is cut to, and what pydantic says after each fault.
+_MOST_WORDS = 1000
+_PYDANTIC_LINK = re.compile(r" ?For further information visit https://errors\.pydantic\.dev/\S+")
 _URL_ENCODED = re.compile(r"[^\s\"'<>?&=]*%[0-9A-Fa-f]{2}[^\s\"'<>?&]*")
 
 
@@ -59,9 +62,11 @@ def error_text(error: BaseException) -> str:
 
 
 def one_line(error: BaseException) -> str:
-    """``type: first line of its message``, with its notes, for a log line: masked."""
-    said = str(error).strip().splitlines()[:1]
-    return masked(f"{type(error).__name__}: {' '.join([*said, *getattr(error, '__notes__', ())])}".strip())
+    """``type: message`` with its notes, all of it on one line of at most a thousand characters or so: masked."""
+    said = " ".join([*str(error).split(), *" ".join(getattr(error, "__notes__", ())).split()])
+    said = _PYDANTIC_LINK.sub("", said)
+    text = masked(f"{type(error).__name__}: {said}".strip().removesuffix(":"))
+    return text if len(text) <= _MOST_WORDS else f"{text[: _MOST_WORDS - 1]}…"
 
 
 def hide_secrets(error: BaseException) -> None:
@@ -150,6 +155,9 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 # -- words -------------------------------------------------------------------------------------------------
 
+_STDLIB = os.path.join(os.path.dirname(os.__file__), "")
+_OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
+
 _TIMEOUTS = {"TimeoutError", "TimeoutException", "APITimeoutError", "Timeout", "DeadlineExceeded", "DeadlineExceededError"}
 _CUT = {"ClientPayloadError", "RemoteProtocolError", "IncompleteRead", "ChunkedEncodingError", "ServerDisconnectedError"}
 
@@ -176,9 +184,18 @@ def explain(error: BaseException, *, cut_answers: Sequence[str] = ()) -> None:
     if not str(error).strip() and not getattr(error, "__notes__", ()):
         frames = traceback.extract_tb(error.__traceback__)
         what = "A time limit passed" if timed_out(error) else f"{type(error).__name__} was raised without a message"
-        where = next((frame for frame in reversed(frames) if not _is_library(frame.filename)), None)
+        where = next((frame for frame in reversed(frames) if not is_library(frame.filename)), None)
         at = f" in {where.name} ({where.filename}, line {where.lineno}): {where.line}" if where else ""
         add_note(error, f"{what}{at}.")
+
+
+def place_of(error: BaseException) -> str:
+    """Where in the user's own files an error comes from, ``file, line 12``; of a SyntaxError where it is. Empty: unknown."""
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        return f"{error.filename}, line {error.lineno}"
+    frames = (frame for frame in reversed(traceback.extract_tb(error.__traceback__)) if not is_library(frame.filename))
+    own = next((frame for frame in frames if not frame.filename.startswith(_OURS)), None)
+    return f"{own.filename}, line {own.lineno}" if own is not None else ""
 
 
 def add_note(error: BaseException, note: str) -> None:
@@ -195,8 +212,10 @@ def _shows_cut(error: BaseException) -> bool:
     return "JSONDecodeError" in names or "MAX_TOKENS" in str(error)
 
 
-def _is_library(path: str) -> bool:
-    return bool({"site-packages", "dist-packages", "asyncio"} & set(path.split(os.sep))) or path.startswith("<")
+def is_library(path: str) -> bool:
+    """Whether a file, or a folder with a slash at the end, is Python's or an installed package's."""
+    parts = set(path.split(os.sep))
+    return bool({"site-packages", "dist-packages", "asyncio"} & parts) or path.startswith(("<", _STDLIB))
 
 
 def _class_names(error: BaseException) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from google.adk.workflow import START, BaseNode, Workflow
+from google.adk.workflow import DEFAULT_ROUTE, START, BaseNode, Workflow
 from google.adk.workflow._workflow import get_common_branch_prefix
 
 from adk_airflow.runtime.wire.envelope import Firing
@@ -89,6 +89,37 @@ def static_node(root: BaseNode, path: str) -> tuple[str, BaseNode]:
             break
         found, node = [*found, segment], inner
     return "/".join(found), node
+
+
+def unroutable(root: Workflow, path: str, route: Any) -> str:
+    """What to say of a node run after which nothing runs, although its node has edges: its route is that of none of them.
+
+    ADK ends that way without an error.
+
+    Args:
+        root: The outermost workflow.
+        path: ADK's path of the node run.
+        route: The route that it emitted; None for none.
+
+    Returns:
+        A sentence; empty where a node follows, the node is a last one or of no graph.
+    """
+    around, _, segment = path.rpartition("/")
+    found, workflow = static_node(root, around)
+    name = segment.rpartition("@")[0]
+    graph = getattr(workflow, "graph", None) if found == around else None
+    edges = [edge for edge in graph.edges if edge.from_node.name == name] if graph is not None else []
+    if not edges or any(edge.route in (None, DEFAULT_ROUTE) for edge in edges):
+        return ""
+    routes = [one for edge in edges for one in (edge.route if isinstance(edge.route, list) else [edge.route])]
+    if any(one in routes for one in (route if isinstance(route, list) else [route])):
+        return ""
+    emitted = "no route" if route is None else f"route {route!r}"
+    known = ", ".join(repr(one) for one in dict.fromkeys(routes))
+    return (
+        f"workflow {workflow.name!r}, node {name!r} emitted {emitted}, and its edges have the routes {known}: nothing runs"
+        " after it. Correct the route, or add an edge for DEFAULT_ROUTE."
+    )
 
 
 def worker_items(node: BaseNode, node_input: Any) -> list[Any]:
