@@ -138,7 +138,9 @@ def test_a_parameter_without_a_value_is_told_with_its_function_and_what_there_is
     )
 
 
-def test_the_log_of_a_failure_is_one_good_line_and_one_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_log_of_a_failure_is_one_good_line_and_one_traceback(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
     def bad() -> None:
         raise LookupError("no such customer\nat all")
 
@@ -148,9 +150,10 @@ def test_the_log_of_a_failure_is_one_good_line_and_one_traceback(capsys: pytest.
     assert "Workflow 'orders', node 'bad' failed (orders@1/bad@1): LookupError: no such customer at all" in shown
     assert shown.count("Traceback (most recent call last)") == 1
     assert shown.count("[error    ]") == 2  # that line, and Airflow's with the traceback
+    assert [record.levelname for record in caplog.records if "no such customer" in record.getMessage()] == ["WARNING"]
 
 
-def test_the_attempts_that_adk_tries_again_are_warnings(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_attempts_that_adk_tries_again_are_warnings_without_tracebacks(caplog: pytest.LogCaptureFixture) -> None:
     def flaky(ctx: Context) -> int:
         if ctx.attempt_count < 2:
             raise ConnectionError("not yet")
@@ -158,9 +161,10 @@ def test_the_attempts_that_adk_tries_again_are_warnings(capsys: pytest.CaptureFi
 
     wf = Workflow(name="wf", edges=[("START", node(flaky, retry_config=RetryConfig(initial_delay=0.01, jitter=0)))])
     assert run_workflow(wf).state == "success"
-    shown = "".join(capsys.readouterr())
+    said = [record for record in caplog.records if record.name.startswith("google_adk") and record.levelname != "INFO"]
 
-    assert "[warning  ] A run of a node failed: ConnectionError: not yet" in shown
-    assert "Node flaky failed and is being retried locally" in shown
-    assert "[error    ]" not in shown
-    assert "Traceback" not in shown
+    assert [(record.levelname, record.getMessage().partition(". Note")[0]) for record in said] == [
+        ("WARNING", "A run of a node failed: ConnectionError: not yet"),
+        ("WARNING", "Node flaky failed and is being retried locally"),
+    ]
+    assert not any(record.exc_info for record in said)
