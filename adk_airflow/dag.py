@@ -11,6 +11,7 @@ from airflow.sdk.definitions.taskgroup import MappedTaskGroup
 from adk_airflow.errors import UnsupportedWorkflowError
 from adk_airflow.translator import Plan, plan_source
 from adk_airflow.translator.build import build
+from adk_airflow.translator.names import dag_id_fault, group_id_fault, shown
 from adk_airflow.translator.options import NodeOptions
 from adk_airflow.translator.plan import Mode
 
@@ -39,6 +40,7 @@ class AdkDag(DAG):
 
     Attributes:
         plan: What the workflow became.
+        output: The workflow's output, for tasks that come after it in the same DAG.
 
     Raises:
         WorkflowLoadError: There is no such workflow or google-adk refuses it.
@@ -59,6 +61,8 @@ class AdkDag(DAG):
         **kwargs: Any,
     ) -> None:
         found, plan = plan_source(workflow, mode=mode, nodes=nodes, llm_conn_id=llm_conn_id)
+        if dag_id is None and (fault := dag_id_fault(found.workflow.name)):
+            raise UnsupportedWorkflowError(f"workflow {shown(found.workflow.name)}: {fault}.")
         dag_id = dag_id or found.workflow.name
         given = kwargs.pop("params", None) or {}
         params = {key: given.get_param(key) if isinstance(given, ParamsDict) else given[key] for key in given}
@@ -76,7 +80,8 @@ class AdkDag(DAG):
             start = {"input": None, "state": None, **_kept_session(plan, session_id)}
             built = build(plan, workflow, app_name=dag_id, start=start, default_args=self.default_args)
             self.auto_register = registers  # Airflow looks at it at the end of this block; half a DAG is none
-        self.add_result(built.result.output)
+        self.output = built.result.output
+        self.add_result(self.output)
 
 
 class AdkTaskGroup(TaskGroup):
@@ -120,6 +125,8 @@ class AdkTaskGroup(TaskGroup):
     ) -> None:
         found, plan = plan_source(workflow, mode=mode, nodes=nodes, llm_conn_id=llm_conn_id)
         kwargs.setdefault("tooltip", found.workflow.description or f"ADK workflow {found.workflow.name}")
+        if group_id is None and (fault := group_id_fault(found.workflow.name)):
+            raise UnsupportedWorkflowError(f"workflow {shown(found.workflow.name)}: {fault}.")
         super().__init__(group_id or found.workflow.name, **kwargs)
         if mode == "tasks":
             _check_group(found.workflow.name, plan, self)
@@ -208,6 +215,8 @@ def describe(plan: Plan) -> str:
     lines = [f"ADK workflow **{plan.workflow}**" + (f": {plan.description}" if plan.description else "")]
     lines += ["", "| ADK node | kind | Airflow task |", "|---|---|---|"]
     lines += [f"| {task.node} | {task.node_kind} | `{task.task_id}` |" for task in plan.tasks]
+    if plan.needs:
+        lines += ["", "Before it runs, Airflow needs:", "", *(f"* {need}" for need in plan.needs)]
     if plan.warnings:
         lines += ["", "What can differ from one ADK process:", "", *(f"* {text}" for text in plan.warnings)]
     return "\n".join(lines)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from adk_airflow.errors import AdkAirflowError
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from adk_airflow.runtime.record.node_runs import NodeRun
     from adk_airflow.runtime.services.models import ModelConnections
     from adk_airflow.runtime.source import Source
+    from adk_airflow.translator.options import NodeOptions
     from adk_airflow.translator.plan import Mode, Plan
 
 Nodes = Mapping[str, Mapping[str, Any]]
@@ -142,10 +143,10 @@ def run(workflow: str, *, input: str, state: Mapping[str, Any], as_json: bool, c
 
 
 def _plan(workflow: str, mode: Mode, nodes: Nodes) -> Plan:
-    from adk_airflow.translator import plan_source
+    from adk_airflow.translator import plan_workflow
 
     with _importable():
-        return plan_source(workflow, mode=mode, nodes=nodes)[1]
+        return plan_workflow(workflow, mode=mode, nodes=cast("Mapping[str, NodeOptions]", nodes))
 
 
 def _load(workflow: str) -> Source:
@@ -244,10 +245,10 @@ def _failure(source: Source, result: RunResult) -> str:
 
 def _warnings(source: Source, result: RunResult, runs: Sequence[NodeRun]) -> list[str]:
     """What went another way than one may think, or would as Airflow tasks."""
-    from adk_airflow.runtime.adk.graph import unroutable
+    from adk_airflow.runtime.adk.graph import unroutable_run
     from adk_airflow.runtime.wire import codec
 
-    found = [text for one in runs if one.status == "ok" and (text := unroutable(source.workflow, one.path, one.route))]
+    found = [text for one in runs if one.status == "ok" and (text := unroutable_run(source.workflow, one.path, one.route))]
     held = {f"the output of node {one.path}": one.output for one in runs if one.output is not None}
     held |= {f"state key {key!r}": value for key, value in result.state.items()}
     found += [

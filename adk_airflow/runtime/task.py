@@ -118,6 +118,7 @@ class Task:
         self.received: Any = None
         self.outbox = Outbox()
         self.session_id = ""
+        self._warned: set[str] = set()
         limit = step.execution_timeout.total_seconds() if step.execution_timeout else None
         self.loop = TaskLoop(self.where, seconds=limit, log=step.log)
 
@@ -241,6 +242,7 @@ class Task:
             # What is around these nodes and goes on in other tasks only seems to end here.
             if node_run.path.count("/") > len(run.parents) + len(around):
                 record.add(node_run)
+                self.warn_of_route(node_run.path, node_run.route)
 
         watch = NodeRunWatch(run.session_id, report)
 
@@ -254,6 +256,22 @@ class Task:
         finally:
             watch.finish()
             record.push()
+
+    def warn_of_route(self, node: str, route: Any) -> None:
+        """Warns, once, of a route after which nothing runs although the node has edges.
+
+        Args:
+            node: The node, or the path of its run.
+            route: The route that it emitted; None for none.
+        """
+        from adk_airflow.runtime.adk import graph
+
+        workflows = (*self.source.parents, self.source.workflow)
+        is_path = "/" in node
+        text = graph.unroutable_run(workflows[0], node, route) if is_path else graph.unroutable(workflows[-1], node, route)
+        if text and text not in self._warned:
+            self._warned.add(text)
+            self.step.log.warning("%s", text[:1].upper() + text[1:])
 
     # -- send --------------------------------------------------------------------------------------------
 

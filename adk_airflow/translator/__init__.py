@@ -25,7 +25,7 @@ def plan_workflow(
     nodes: Mapping[str, NodeOptions] | None = None,
     llm_conn_id: str | None = None,
 ) -> Plan:
-    """Plans what a workflow becomes in Airflow, without making any Airflow object.
+    """Plans what a workflow becomes in Airflow; Airflow is only asked where ``nodes`` has arguments of its operators.
 
     Args:
         workflow: A Workflow, an App, a function that returns one, or ``"package.module:attribute"``.
@@ -36,9 +36,14 @@ def plan_workflow(
     Raises:
         WorkflowLoadError: There is no such workflow or google-adk refuses it.
         UnsupportedWorkflowError: It cannot become tasks; the message says what to do.
-        NodeOverrideError: ``nodes`` names an unknown node or asks for something it cannot do.
+        NodeOverrideError: ``nodes`` names an unknown node or asks for something it cannot do, or Airflow refuses an argument.
     """
-    return plan_source(workflow, mode=mode, nodes=nodes, llm_conn_id=llm_conn_id)[1]
+    plan = plan_source(workflow, mode=mode, nodes=nodes, llm_conn_id=llm_conn_id)[1]
+    if any(task.arguments for task in plan.tasks):
+        from adk_airflow.translator.build import check_arguments
+
+        check_arguments(plan)
+    return plan
 
 
 def plan_source(
@@ -64,10 +69,13 @@ def plan_source(
     """
     from adk_airflow.runtime import source as sources
     from adk_airflow.translator.graph import read_graph
+    from adk_airflow.translator.names import check_ids
     from adk_airflow.translator.rules import make_plan
 
     if isinstance(workflow, str):
         found = sources.load(workflow)
     else:
         found = sources.resolve(workflow, described_as=str(getattr(workflow, "name", workflow)))
-    return found, make_plan(read_graph(found), mode=mode, nodes=nodes or {}, llm_conn_id=llm_conn_id)
+    plan = make_plan(read_graph(found), mode=mode, nodes=nodes or {}, llm_conn_id=llm_conn_id)
+    check_ids(plan)
+    return found, plan

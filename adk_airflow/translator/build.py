@@ -7,12 +7,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from airflow.sdk import Label, TaskGroup
+from airflow.sdk import DAG, Label, TaskGroup
 
 from adk_airflow.errors import NodeOverrideError
 from adk_airflow.operators.spec import TaskSpec
 from adk_airflow.runtime import source as sources
 from adk_airflow.translator import kinds
+from adk_airflow.translator.names import check_ids
 from adk_airflow.translator.options import check_default_args
 from adk_airflow.translator.plan import Plan, PlannedTask, path_of
 
@@ -119,7 +120,9 @@ def build(
     Raises:
         NodeOverrideError: Airflow refuses an argument that the user gave for a node, or a default argument breaks the
             translation.
+        UnsupportedWorkflowError: With the prefix the id of a task is longer than Airflow takes.
     """
+    check_ids(plan, prefix)
     check_default_args(plan.workflow, default_args)
     reference = workflow if isinstance(workflow, str) else sources.register(app_name, workflow)
     builder = Builder(plan, reference, app_name, prefix, start, default_args)
@@ -144,6 +147,16 @@ def build(
             label = Label(before.label) if before.label else None
             tasks[before.task_id].set_downstream(tasks[task.task_id], edge_modifier=label)
     return Built(dict(tasks), tasks[plan.result])
+
+
+def check_arguments(plan: Plan) -> None:
+    """Makes the tasks of a plan in a DAG that nobody sees, so that Airflow checks the arguments that the user gave.
+
+    Raises:
+        NodeOverrideError: It refuses one.
+    """
+    with DAG("checked", schedule=None, auto_register=False):
+        build(plan, "checked:checked", app_name="checked", start={"input": None, "state": None}, default_args={})
 
 
 def _open_group(path: str, groups: dict[str, TaskGroup], plan: Plan) -> contextlib.AbstractContextManager[Any]:

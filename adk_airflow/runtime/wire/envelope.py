@@ -40,14 +40,16 @@ class Firing:
     waiting: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "node": self.node,
-            "output": _encoded(self.output, "its output"),
-            "route": _encoded(self.route, "its route"),
-            "branch": self.branch,
-            "next": list(self.next),
-            "waiting": self.waiting,
-        }
+        return _filled_first(
+            {
+                "node": self.node,
+                "output": _encoded(self.output, "its output"),
+                "route": _encoded(self.route, "its route"),
+                "next": list(self.next),
+                "branch": self.branch,
+                "waiting": self.waiting,
+            }
+        )
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Firing:
@@ -98,20 +100,22 @@ class Envelope:
             ValueNotTransferableError: An output or a route has no JSON form; the message says which.
         """
         return codec.dumps(
-            {
-                "adk_airflow": VERSION,
-                "task": self.task,
-                "workflow": self.workflow,
-                "node": self.node,
-                "message": codec.encode(self.message),
-                "firings": [firing.to_json() for firing in self.firings],
-                "state": {key: entry.to_json() for key, entry in self.state.items()},
-                "lost": [[item.key, item.kept, item.lost] for item in self.lost],
-                "worker": None if self.worker is None else self.worker.to_json(),
-                "outputs": [item.to_json(lambda value: _encoded(value, "its output")) for item in self.outputs],
-                "scopes": {path: list(scope) for path, scope in self.scopes.items()},
-                "error": None if self.error is None else list(self.error),
-            }
+            _filled_first(
+                {
+                    "adk_airflow": VERSION,
+                    "task": self.task,
+                    "workflow": self.workflow,
+                    "node": self.node,
+                    "error": None if self.error is None else list(self.error),
+                    "firings": [firing.to_json() for firing in self.firings],
+                    "outputs": [item.to_json(lambda value: _encoded(value, "its output")) for item in self.outputs],
+                    "state": {key: entry.to_json() for key, entry in self.state.items()},
+                    "message": codec.encode(self.message),
+                    "lost": [[item.key, item.kept, item.lost] for item in self.lost],
+                    "worker": None if self.worker is None else self.worker.to_json(),
+                    "scopes": {path: list(scope) for path, scope in self.scopes.items()},
+                }
+            )
         )
 
     @classmethod
@@ -172,6 +176,11 @@ class Envelope:
             if not firing.waiting:
                 has, output = firing.output is not None, firing.output
         return has, output
+
+
+def _filled_first(data: dict[str, Any]) -> dict[str, Any]:
+    """The fields that hold something before those that do not: people read the text, too."""
+    return dict(sorted(data.items(), key=lambda item: item[1] is None or item[1] == [] or item[1] == {} or item[1] is False))
 
 
 def _encoded(value: Any, what: str) -> Any:
