@@ -252,6 +252,7 @@ def _agent_dag(project: Project, agent: Any, dag_id: str, arguments: dict[str, A
 
     from adk_airflow.dag import input_param
     from adk_airflow.operators.agent import AdkAgentOperator
+    from adk_airflow.translator.node_doc import of_agent
 
     if not isinstance(agent, BaseAgent):
         raise AgentsFolderError(
@@ -267,7 +268,8 @@ def _agent_dag(project: Project, agent: Any, dag_id: str, arguments: dict[str, A
     arguments.setdefault("description", agent.description or f"ADK agent {agent.name}")
     arguments.setdefault("doc_md", f"ADK agent **{agent.name}**" + (f": {agent.description}" if agent.description else ""))
     dag = DAG(dag_id, auto_register=False, **arguments)
-    dag.add_result(AdkAgentOperator(task_id=agent.name, agent=project, dag=dag, **of_task).output)
+    page = failures.masked(of_agent(agent))
+    dag.add_result(AdkAgentOperator(task_id=agent.name, agent=project, dag=dag, doc_md=page or None, **of_task).output)
     return dag
 
 

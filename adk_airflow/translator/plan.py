@@ -71,7 +71,8 @@ class PlannedTask:
             limit asks.
         arguments: Operator arguments that the user gave for the node.
         why: Why it is so, where a reader would ask.
-        description: What the node is for, in its own words.
+        description: What the node is for, in its own words, on a line.
+        doc: What the task's page says of its node or nodes, as Markdown.
     """
 
     task_id: str
@@ -88,6 +89,7 @@ class PlannedTask:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     why: str = ""
     description: str = ""
+    doc: str = ""
 
 
 @dataclass(frozen=True)
