@@ -177,7 +177,7 @@ def _extra(name: str, command: str) -> Iterator[None]:
             raise
         sys.exit(
             f"adk-airflow: `adk-airflow {command}` needs the Python package {missing!r}, which is not installed here."
-            f' Install the extra that it comes with: pip install "adk-airflow[{name}]"'
+            f' Install the extra that it comes with, in a clone of adk-airflow: pip install -c constraints.txt ".[{name}]"'
         )
 
 

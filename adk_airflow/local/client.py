@@ -143,6 +143,15 @@ class AirflowClient:
         """The DAG's tasks: ``task_id``, ``downstream_task_ids``, ``is_mapped``, ..."""
         return list(self.get(f"/dags/{dag_id}/tasks")["tasks"])
 
+    def missing_pools(self, dag_id: str) -> dict[str, list[str]]:
+        """The pools that tasks of the DAG use and that are not there, each with the ids of those tasks."""
+        known = {pool["name"] for pool in self._pages("/pools", "pools")}
+        found: dict[str, list[str]] = {}
+        for task in self.tasks(dag_id):
+            if (pool := task.get("pool")) and pool not in known:
+                found.setdefault(pool, []).append(str(task["task_id"]))
+        return found
+
     def unpause(self, dag_id: str) -> Json:
         """Lets the scheduler run the DAG."""
         return self.request("PATCH", f"/dags/{dag_id}", json={"is_paused": False})

@@ -206,6 +206,7 @@ def _run_dag(
     with console.status(f"waiting for the DAG {dag_id}"):
         client.wait_for_dag(dag_id, dags=airflow.dags, since=airflow.started_at, check=airflow.check)
     console.print(f"DAG {dag_id} is parsed: {time.monotonic() - began:.1f} s", markup=False, soft_wrap=True)
+    _check_pools(airflow, client, dag_id)
     # A date, as Airflow's form for a run gives it: templates such as {{ ds }} have one.
     run = {"conf": conf, "logical_date": datetime.now(UTC)}
     with switched_on(client, airflow.home, dag_id, run) as run_id:
@@ -227,6 +228,20 @@ def _run_dag(
         console.print(task_line(task))
     console.print(f"\nThe run succeeded: {view.seconds or 0:.1f} s. In the UI: {page}", markup=False, soft_wrap=True)
     return True
+
+
+def _check_pools(airflow: StandaloneAirflow, client: AirflowClient, dag_id: str) -> None:
+    """Refuses a run that would never end.
+
+    Raises:
+        StandaloneError: A task uses a pool that is not there, in which Airflow leaves it `scheduled` without a word.
+    """
+    for pool, tasks in client.missing_pools(dag_id).items():
+        raise StandaloneError(
+            f"There is no pool {pool!r}, which {', '.join(tasks)} of the DAG {dag_id!r} uses: it would never start. Make it:"
+            f" `{_up_command(airflow.home, airflow.dags)}`, then Admin, Pools in the UI, or"
+            f" AIRFLOW_HOME={shlex.quote(str(airflow.home))} airflow pools set {shlex.quote(pool)} SLOTS DESCRIPTION."
+        )
 
 
 def _artifact_folders(home: Path, run_id: str) -> list[Path]:

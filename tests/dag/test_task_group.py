@@ -12,7 +12,7 @@ from google.adk import Context, Workflow
 from google.adk.workflow import node
 from sqlalchemy import select
 
-from adk_airflow import AdkTaskGroup
+from adk_airflow import AdkDag, AdkTaskGroup
 from adk_airflow.errors import UnsupportedWorkflowError
 from adk_airflow.testing import run_dag
 from tests.dag.nodes import const, router, show
@@ -215,3 +215,20 @@ def test_a_group_without_state_starts_with_the_runs_params(mode: Any, params: di
         outputs = run_dag(dag, conf=conf).outputs
         last = [given for name, (given,) in outputs.items() if name.endswith((".then", ".wf"))]
         assert last == [f"first {n}, then {n}"] * 2
+
+
+@pytest.mark.parametrize("last", ["one", "two"])
+def test_a_task_of_the_same_dag_takes_the_output_of_an_adk_dag(last: str) -> None:
+    given = []
+    ends: Any = const("a", {"rows": 2}) if last == "one" else (const("a", {"rows": 2}), router("b", "x"))
+    dag = AdkDag(Workflow(name="wf", edges=[("START", ends)]), f"taken_{last}", schedule=None)
+    with dag:
+
+        @task
+        def publish(rows: dict[str, int]) -> None:
+            given.append(rows)
+
+        publish(dag.output)
+
+    assert run_dag(dag).state == "success"
+    assert given == [{"rows": 2}]

@@ -109,6 +109,20 @@ def dated():
 
 dated()
 ''',
+    "pooled.py": '''
+"""A DAG with tasks in a pool that nobody made."""
+from airflow.sdk import dag, task
+
+@dag(dag_id="pooled", schedule=None)
+def pooled():
+    @task(pool="own pool")
+    def one(number):
+        return number
+
+    one.expand(number=[1, 2])
+
+pooled()
+''',
     "broken.py": '''
 """No dag of airflow comes from here."""
 raise RuntimeError("this file is broken on purpose")

@@ -198,6 +198,12 @@ def test_demo_finds_a_dag_that_is_new_although_another_file_is_broken(airflow: S
     assert command(airflow, "demo", "--dag-id", "quite_new") == 0
 
 
+def test_demo_refuses_a_pool_that_is_not_there(airflow: StandaloneAirflow, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(airflow, "demo", "--dag-id", "pooled") == 1
+    assert "There is no pool 'own pool', which one of the DAG 'pooled' uses: it would never start." in capsys.readouterr().err
+    assert airflow.client.runs("pooled") == []
+
+
 def test_demo_gives_its_run_a_date(airflow: StandaloneAirflow) -> None:
     assert command(airflow, "demo", "--dag-id", "dated") == 0
     run = airflow.client.runs("dated")[0]
