@@ -125,7 +125,7 @@ class AirflowClient:
             check()
             dag = self.dag(dag_id)
             errors = [error for error in self.import_errors() if _epoch(error["timestamp"]) >= since]
-            own = _own_errors(errors, dag_id, dag, dags)
+            own = own_errors(errors, dag_id, dag, dags)
             if dag and not own and not dag["is_stale"] and _epoch(dag["last_parsed_time"]) >= since:
                 return dag
             if own:
@@ -316,7 +316,7 @@ def _epoch(date: str | None) -> float:
     return datetime.fromisoformat(date).timestamp() if date else 0.0
 
 
-def _own_errors(errors: list[Json], dag_id: str, dag: Json | None, dags: Path | None) -> list[Json]:
+def own_errors(errors: list[Json], dag_id: str, dag: Json | None, dags: Path | None) -> list[Json]:
     """The import errors of the DAG's file: the one that Airflow knows it from, or all that name a DAG that it does not know.
 
     A file that names the DAG need not define it: while one of those is not broken, it may be the one that is still to come.
@@ -331,7 +331,7 @@ def _own_errors(errors: list[Json], dag_id: str, dag: Json | None, dags: Path | 
 
 def _files_that_name(dag_id: str, dags: Path) -> set[str]:
     """The DAG files with the DAG's id in them or as their name, relative to the DAGs folder."""
-    names = re.compile(rf"(?<![\w.-]){re.escape(dag_id)}(?![\w-])")
+    names = re.compile(rf"(?<![\w-]){re.escape(dag_id)}(?![\w-])")
     found = set()
     for path in dags.rglob("*.py"):
         with contextlib.suppress(OSError):

@@ -19,6 +19,7 @@ from rich.console import Console
 
 from adk_airflow.cli import main
 from adk_airflow.local import AirflowClient, AirflowStartError, StandaloneAirflow, TaskView
+from adk_airflow.local.client import own_errors
 from adk_airflow.local.errors import AirflowApiError
 from adk_airflow.local.preload import write_local_settings
 from adk_airflow.local.processes import ProcessRef, end
@@ -218,6 +219,30 @@ def test_an_address_where_nobody_answers_is_named() -> None:
         with pytest.raises(AirflowApiError, match=rf"POST {url}/auth/token got no answer") as refused:
             client.dag("any")
     assert refused.value.status is None
+
+
+@pytest.mark.parametrize(
+    ("files", "broken", "told"),
+    [
+        ({"a.py": "dag airflow 'sales'"}, ["a.py"], ["a.py"]),
+        ({"sales.py": "dag airflow"}, ["sales.py"], ["sales.py"]),
+        ({"a.py": "dag airflow 'sales'"}, ["other.py"], []),
+        # The broken one names it, too, but the other may be the one that is not parsed yet.
+        ({"a.py": "dag airflow 'sales'", "b.py": "dag airflow trigger('sales')"}, ["b.py"], []),
+        ({"a.py": "dag airflow 'sales_by_day'", "my/sales.py": "def sales(): ..."}, ["a.py"], []),
+        ({"a.py": "dag airflow 'my.sales:root'", "my/sales.py": "def sales(): ..."}, ["a.py"], ["a.py"]),
+    ],
+)
+def test_an_import_error_is_that_of_a_dag_if_no_other_file_names_it(
+    tmp_path: Path, files: dict[str, str], broken: list[str], told: list[str]
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+
+    own = own_errors([{"filename": name} for name in broken], "sales", None, tmp_path)
+
+    assert [error["filename"] for error in own] == told
 
 
 # -- what is shown ------------------------------------------------------------------------------------------
