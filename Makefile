@@ -10,7 +10,7 @@ HOME_OF_DEMO := .demo
 PROJECTS := pyproject.toml $(wildcard providers/*/pyproject.toml) constraints.txt
 ADK_AIRFLOW := $(BIN)/adk-airflow
 
-.PHONY: help demo up down test fuzz lint screenshots clean
+.PHONY: help demo up down test fuzz test-faults lint screenshots clean
 
 help: ## list the commands
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -29,6 +29,9 @@ test: .venv/.installed .tools/.installed ## run the whole test suite in two proc
 
 fuzz: .venv/.installed ## run N random workflows three ways and compare: make fuzz N=2000 SEED=1
 	@$(BIN)/python -m tests.fuzz --count $(or $(N),200) --seed $(or $(SEED),1) $(ARGS)
+
+test-faults: .venv/.installed ## kill and break a real Airflow, on SQLite and PostgreSQL, and print what runs cost; ARGS="--only kills"
+	@scripts/install-postgres-driver && $(BIN)/python -m tests.faults $(ARGS)
 
 lint: .venv/.installed-dev ## check style and types
 	$(BIN)/ruff check .

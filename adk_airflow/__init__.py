@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from adk_airflow.agents_folder import load_agents
     from adk_airflow.dag import AdkDag, AdkTaskGroup
     from adk_airflow.operators.agent import AdkAgentOperator
+    from adk_airflow.operators.retries import AdkRetryPolicy
     from adk_airflow.operators.tool import AdkToolOperator
     from adk_airflow.operators.workflow import AdkWorkflowOperator
     from adk_airflow.runtime.adk.tool_node import as_node
@@ -22,6 +23,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AdkAgentOperator",
     "AdkDag",
+    "AdkRetryPolicy",
     "AdkTaskGroup",
     "AdkToolOperator",
     "AdkWorkflowOperator",
@@ -36,6 +38,7 @@ __all__ = [
 _HOME = {
     "AdkAgentOperator": "adk_airflow.operators.agent",
     "AdkDag": "adk_airflow.dag",
+    "AdkRetryPolicy": "adk_airflow.operators.retries",
     "AdkTaskGroup": "adk_airflow.dag",
     "AdkToolOperator": "adk_airflow.operators.tool",
     "AdkWorkflowOperator": "adk_airflow.operators.workflow",

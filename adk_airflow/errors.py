@@ -80,6 +80,10 @@ class LoopLimitError(AdkAirflowError):
     """A node of a loop ran more often than its ``max_iterations``; the message shows the last routes."""
 
 
+class OvertakenError(AdkAirflowError):
+    """This try of a task no longer counts: another has begun, or nobody supervises it. It does nothing more."""
+
+
 class HumanInputNotSupportedError(AdkAirflowError):
     """A node asked a person for input, confirmation or credentials while it ran as an Airflow task."""
 

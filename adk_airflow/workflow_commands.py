@@ -16,7 +16,7 @@ from adk_airflow.errors import AdkAirflowError
 
 if TYPE_CHECKING:
     from adk_airflow.runtime.adk.runner import RunResult
-    from adk_airflow.runtime.record.node_runs import NodeRun
+    from adk_airflow.runtime.record.entries import Entry
     from adk_airflow.runtime.services.models import ModelConnections
     from adk_airflow.runtime.source import Source
     from adk_airflow.translator.options import NodeOptions
@@ -100,12 +100,14 @@ def run(workflow: str, *, input: str, state: Mapping[str, Any], as_json: bool, c
     from adk_airflow.runtime.adk.cli import short_failures
     from adk_airflow.runtime.adk.runner import RunResult
 
-    runs: list[NodeRun] = []
+    runs: list[Entry] = []
 
-    def report(node_run: NodeRun) -> None:
-        runs.append(node_run)
+    def report(entry: Entry) -> None:
+        if entry.kind != "node":
+            return
+        runs.append(entry)
         if not as_json:
-            print(_run_line(node_run), flush=True)
+            print(_run_line(entry), flush=True)
 
     started = time.monotonic()
     # A node's failures are reported as node runs, so google-adk need not log them.
@@ -198,37 +200,30 @@ async def _run(source: Source, input: str, state: Mapping[str, Any], models: Mod
     from adk_airflow.runtime import airflow_state
     from adk_airflow.runtime.adk import engine
     from adk_airflow.runtime.adk.runner import Run
-    from adk_airflow.runtime.record.node_runs import NodeRunWatch
     from adk_airflow.runtime.start import message_of
 
     run_state = airflow_state.of_manual_run(source.workflow.name, datetime.now(UTC))
-    session_id = str(run_state["airflow:run_id"])
-    watch = NodeRunWatch(session_id, report)
-    watch.start()
-    result = await engine.run_workflow(
-        Run(
-            app=source.app,
-            workflow=source.workflow,
-            session_id=session_id,
-            message=message_of(input),
-            state={**run_state, **state},
-            artifact_service=InMemoryArtifactService(),
-            on_event=watch.on_event,
-            models=models,
-        )
+    run = Run(
+        app=source.app,
+        workflow=source.workflow,
+        session_id=str(run_state["airflow:run_id"]),
+        message=message_of(input),
+        state={**run_state, **state},
+        artifact_service=InMemoryArtifactService(),
+        models=models,
     )
-    watch.finish()
-    return result
+    run.record.readers.append(report)
+    return await engine.run_workflow(run)
 
 
-def _run_line(node_run: NodeRun) -> str:
+def _run_line(entry: Entry) -> str:
     from adk_airflow.translator.plan import shorten
 
-    seconds = f"{node_run.seconds:8.2f} s" if node_run.seconds is not None else " " * 10
-    details = [shorten(f"route {node_run.route!r}", _SHOWN)] if node_run.route is not None else []
-    details += [shorten(node_run.error, _SHOWN_OF_ERROR)] if node_run.error else []
-    details += [shorten(_as_json(node_run.output, indent=None), _SHOWN)] if node_run.output is not None else []
-    return f"{seconds}  {node_run.status:<9}  {node_run.path}  {'  '.join(details)}".rstrip()
+    route, output = entry.content.get("route"), entry.content.get("output")
+    details = [shorten(f"route {route!r}", _SHOWN)] if route is not None else []
+    details += [shorten(entry.error, _SHOWN_OF_ERROR)] if entry.error else []
+    details += [shorten(_as_json(output, indent=None), _SHOWN)] if output is not None else []
+    return f"{entry.seconds or 0:8.2f} s  {entry.status:<9}  {entry.path}  {'  '.join(details)}".rstrip()
 
 
 def _failure(source: Source, result: RunResult) -> str:
@@ -240,16 +235,17 @@ def _failure(source: Source, result: RunResult) -> str:
     place = failures.place_of(error) or (place_of_function(source.workflow, result.error_path) if result.error_path else "")
     at = f"node {result.error_path}" if result.error_path else "the run"
     where = f" ({place})" if place and place not in str(getattr(error, "__notes__", "")) else ""
-    return f"workflow {source.workflow.name!r}, {at} failed with {failures.one_line(error)}{where}"
+    return f"workflow {source.workflow.name!r}, {at} failed with {failures.words_of(error)}{where}"
 
 
-def _warnings(source: Source, result: RunResult, runs: Sequence[NodeRun]) -> list[str]:
+def _warnings(source: Source, result: RunResult, runs: Sequence[Entry]) -> list[str]:
     """What went another way than one may think, or would as Airflow tasks."""
     from adk_airflow.runtime.adk.graph import unroutable_run
     from adk_airflow.runtime.wire import codec
 
-    found = [text for one in runs if one.status == "ok" and (text := unroutable_run(source.workflow, one.path, one.route))]
-    held = {f"the output of node {one.path}": one.output for one in runs if one.output is not None}
+    root, ended = source.workflow, [one for one in runs if one.status == "ok"]
+    found = [text for one in ended if (text := unroutable_run(root, one.path, one.content.get("route")))]
+    held = {f"the output of node {one.path}": output for one in ended if (output := one.content.get("output")) is not None}
     held |= {f"state key {key!r}": value for key, value in result.state.items()}
     found += [
         f"between Airflow tasks {what} could not travel: {why}" for what, value in held.items() if (why := codec.why_not(value))
@@ -263,9 +259,14 @@ def _pause(name: str, result: RunResult) -> str:
     return f"workflow {name!r} is paused: {questions}. Nobody can answer here, so the run ends."
 
 
-def _rest(result: RunResult, runs: list[NodeRun]) -> dict[str, Any]:
+def _rest(result: RunResult, runs: list[Entry]) -> dict[str, Any]:
     state = {key: value for key, value in result.state.items() if not key.startswith(("temp:", "airflow:"))}
-    return {"state": state, "node_runs": [vars(node_run) for node_run in runs]}
+    return {"state": state, "node_runs": list(map(_run_row, runs))}
+
+
+def _run_row(entry: Entry) -> dict[str, Any]:
+    content = {name: entry.content.get(name) for name in ("output", "route")}
+    return {"path": entry.path, "status": entry.status, **content, "seconds": entry.seconds, "error": entry.error}
 
 
 def _count(number: int, what: str) -> str:

@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -76,6 +77,15 @@ def test_it_is_there_and_takes_what_is_relied_on(name: str) -> None:
         pytest.fail(f"{AIRFLOW} has no {name}. What breaks: {breaks}", pytrace=False)
     taken = list(inspect.signature(found).parameters) if parameters else []
     assert set(parameters) <= set(taken), f"{AIRFLOW}: {name} takes {taken}. What breaks: {breaks}"
+
+
+def test_a_request_of_a_thread_can_see_whether_the_event_loop_asks_too() -> None:
+    comms = import_module("airflow.sdk.execution_time.comms").CommsDecoder
+
+    found = {field.name for field in attrs.fields(comms)}
+    assert "_loop_thread_id" in found, (
+        f"{AIRFLOW}: a body that asks Airflow asynchronously could fail (runtime/record/store.py)"
+    )
 
 
 def test_a_task_says_under_the_key_of_skip_mixin_whom_it_skips() -> None:

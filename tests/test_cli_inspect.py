@@ -454,7 +454,7 @@ def test_a_run_needs_no_airflow_and_still_shows_outputs_without_spans(folder: Pa
     done = in_a_process("run", "cli_inspect_workflows:router", "--input", "hello money", cwd=folder)
 
     assert done.returncode == 0, done.stderr
-    lines = [line.split(maxsplit=2) for line in done.stdout.splitlines()[:2]]
+    lines = [line.split(maxsplit=4)[2:] for line in done.stdout.splitlines()[:2]]
     assert lines == [
         ["ok", "router@1/classify@1", "route 'refund'  \"hello money\""],
         ["ok", "router@1/answer@1", '"plain: hello money"'],

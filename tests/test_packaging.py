@@ -17,6 +17,8 @@ PACKAGE = Path(__file__).parents[1] / "adk_airflow"
 ROOMS = [
     "errors",
     "runtime.wire",
+    "runtime.answers",
+    "runtime.error_kinds",
     "runtime.failures",
     "runtime.record",
     "runtime.adk.cli",
@@ -29,6 +31,7 @@ ROOMS = [
     "runtime.project",
     "runtime.event_loop",
     "runtime.envelopes",
+    "runtime.sending",
     "runtime.inbox",
     "runtime.outbox",
     "runtime.task",
@@ -177,7 +180,7 @@ def test_without_the_extra_a_command_says_what_to_install(command: str, missing:
     assert done.returncode == 1
     assert done.stderr == (
         f"adk-airflow: `adk-airflow {command}` needs the Python package {missing!r}, which is not installed here."
-        ' Install the extra that it comes with: pip install "adk-airflow[local]"\n'
+        ' Install the extra that it comes with, in a clone of adk-airflow: pip install -c constraints.txt ".[local]"\n'
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 
 from adk_airflow.errors import ValueNotTransferableError
-from adk_airflow.operators.retries import FailAtOnce
+from adk_airflow.operators.retries import TaskRetries
 from adk_airflow.runtime.task import Task, last_plain_output, live, materialized
 
 if TYPE_CHECKING:
@@ -25,17 +25,22 @@ class AdkOperator(BaseOperator):
     Args:
         llm_conn_id: Airflow connection whose credentials the agents of this task use; a dict gives one by node path or agent
             name, ``""`` for the others. Templated. None: ``[adk_airflow] llm_conn_id``, or else what the process has.
+        durable: What a try has finished (calls of models and tools, node runs, artifacts) is not done again by the next one.
+            False: each try does everything afresh. A dict says so of nodes, by path.
     """
 
     template_fields: Sequence[str] = ("llm_conn_id",)
     ui_color = "#e8f0fe"
     custom_operator_name = "ADK"
 
-    def __init__(self, *, llm_conn_id: str | dict[str, str] | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self, *, llm_conn_id: str | dict[str, str] | None = None, durable: bool | dict[str, bool] = True, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
-        self.retry_policy = FailAtOnce(self.retry_policy)
+        self.retry_policy = TaskRetries(self.retry_policy)
         self._task: Task | None = None
         self.llm_conn_id = llm_conn_id
+        self.durable = durable
         if llm_conn_id is None:
             self._show_no_template("llm_conn_id")
 
@@ -53,6 +58,9 @@ class AdkOperator(BaseOperator):
 
     def _remember(self, task: Task | None) -> None:
         self._task = task
+        if task is not None:
+            # Once Airflow has the success: a result that does not reach it is sent by another try, which finds what was paid.
+            self.on_success_callback = [*self.on_success_callback, task.forget]
 
     def on_kill(self) -> None:
         """Cancels what runs in ADK."""

@@ -154,7 +154,7 @@ class AdkGraphOperator(AdkSpecOperator, AdkInputOperator, SkipMixin):
             self.log.info("Not triggered, so skipped: %s", ", ".join(skipped))
             ti = task.context["ti"]
             if output is not None:
-                ti.xcom_push(key="return_value", value=output)
+                task.push("return_value", output)
             self.skip(ti, [self.dag.get_task(task_id) for task_id in skipped])  # raises, so nothing is returned
 
 

@@ -181,7 +181,7 @@ class AdkItemOperator(AdkSpecOperator):
 
         run = task.adk_run()
         body = graph.body_of(graph.find_node(task.source.workflow, node))
-        result = task.watch(run, work, around=[node]) if graph.runs_others(body) else task.wait_for(work(run))
+        result = task.watch(run, work) if graph.runs_others(body) else task.wait_for(work(run))
         outputs = [ItemOutput(batch.run, item.index, value) for item, value in zip(batch.items, result.outputs, strict=True)]
         task.outbox = Outbox(outputs=outputs)
         return result

@@ -1,8 +1,8 @@
-"""What a failed task says, and whether another try can help.
+"""What a failed task says.
 
 Everything that is written of an error goes through here. XComs get ``error_text``, log lines ``one_line``; what is raised is
 ``hide_secrets``-ed before, as Airflow shows it to callbacks, listeners and mails too. ``explain`` adds what to do, as a note of
-the exception: its type and message stay the node's own. ``is_permanent`` says whether Airflow's retries can help.
+the exception: its type and message stay the node's own. Whether another try can help, ``error_kinds`` says.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
+from adk_airflow.runtime.error_kinds import class_names, timed_out
 from adk_airflow.runtime.wire.json_form import storable_text
 
 if TYPE_CHECKING:
@@ -62,11 +63,15 @@ def error_text(error: BaseException) -> str:
 
 
 def one_line(error: BaseException) -> str:
-    """``type: message`` with its notes, all of it on one line of at most a thousand characters or so: masked."""
-    said = " ".join([*str(error).split(), *" ".join(getattr(error, "__notes__", ())).split()])
-    said = _PYDANTIC_LINK.sub("", said)
-    text = masked(f"{type(error).__name__}: {said}".strip().removesuffix(":"))
+    """``type: message`` with its notes, all of it on one line of at most a thousand characters: masked."""
+    text = masked(words_of(error))
     return text if len(text) <= _MOST_WORDS else f"{text[: _MOST_WORDS - 1]}…"
+
+
+def words_of(error: BaseException) -> str:
+    """``type: message`` with its notes, all of it on one line; not masked, for the terminal of who runs the code."""
+    said = " ".join(" ".join([str(error), *getattr(error, "__notes__", ())]).split())
+    return f"{type(error).__name__}: {_PYDANTIC_LINK.sub('', said)}".removesuffix(": ")
 
 
 def hide_secrets(error: BaseException) -> None:
@@ -158,19 +163,6 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 _STDLIB = os.path.join(os.path.dirname(os.__file__), "")
 _OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
 
-_TIMEOUTS = {"TimeoutError", "TimeoutException", "APITimeoutError", "Timeout", "DeadlineExceeded", "DeadlineExceededError"}
-_CUT = {"ClientPayloadError", "RemoteProtocolError", "IncompleteRead", "ChunkedEncodingError", "ServerDisconnectedError"}
-
-
-def timed_out(error: BaseException) -> bool:
-    """Whether a request ended at a time limit: of Python, httpx, aiohttp, requests, anthropic, openai, or by the server's."""
-    return bool(_TIMEOUTS & _class_names(error)) or http_status(error) in (408, 504)
-
-
-def cut_off(error: BaseException) -> bool:
-    """Whether an answer ended before it was whole: the connection closed in the middle of it."""
-    return bool(_CUT & _class_names(error))
-
 
 def explain(error: BaseException, *, cut_answers: Sequence[str] = ()) -> None:
     """Adds to an error what it does not say itself, as a note: where a wordless one comes from, which answer was cut.
@@ -206,7 +198,7 @@ def add_note(error: BaseException, note: str) -> None:
 
 def _shows_cut(error: BaseException) -> bool:
     """Whether an error is what becomes of a cut answer: JSON that ends too early, or no answer at all."""
-    names = _class_names(error)
+    names = class_names(error)
     if "ValidationError" in names and callable(errors := getattr(error, "errors", None)):
         return any(one.get("type") == "json_invalid" for one in errors())
     return "JSONDecodeError" in names or "MAX_TOKENS" in str(error)
@@ -216,48 +208,3 @@ def is_library(path: str) -> bool:
     """Whether a file, or a folder with a slash at the end, is Python's or an installed package's."""
     parts = set(path.split(os.sep))
     return bool({"site-packages", "dist-packages", "asyncio"} & parts) or path.startswith(("<", _STDLIB))
-
-
-def _class_names(error: BaseException) -> set[str]:
-    return {cls.__name__ for cls in type(error).__mro__}
-
-
-# -- another try -------------------------------------------------------------------------------------------
-
-# The request itself is refused. Not so 408, 409, 425 and 429, nor anything of the server's own.
-_REFUSED = {400, 401, 403, 405, 406, 411, 413, 414, 415, 422, 431, 451}
-# What libraries look up and do not find: a connection of Airflow's, credentials of Google's.
-_NOT_THERE = {"AirflowNotFoundException", "DefaultCredentialsError"}
-_VENDORS = ("google.genai", "anthropic", "openai", "litellm")
-
-
-def is_permanent(error: BaseException) -> bool:
-    """Whether the same task would fail again.
-
-    So it is with an HTTP answer that refuses the request (400, 401, 403, ...), a model that the vendor does not know (404), and
-    errors whose class says so by an attribute ``permanent = True``, as those of adk-airflow and its providers do: no such
-    connection, agent, workflow, tool, setting.
-    """
-    if isinstance(error, BaseExceptionGroup):
-        return all(is_permanent(one) for one in error.exceptions)
-    if not isinstance(error, Exception):
-        return False
-    said = getattr(error, "permanent", None)
-    if isinstance(said, bool):
-        return said
-    if isinstance(inner := getattr(error, "error", None), Exception):  # ADK's error of a dynamic node
-        return is_permanent(inner)
-    if _NOT_THERE & _class_names(error):
-        return True
-    status = http_status(error)
-    return status in _REFUSED or (status == 404 and type(error).__module__.startswith(_VENDORS))
-
-
-def http_status(error: BaseException) -> int | None:
-    """The status of an HTTP answer that became an error, in any library's words; None for other errors."""
-    for holder in (error, getattr(error, "response", None)):
-        for name in ("code", "status_code", "status"):
-            status = getattr(holder, name, None)
-            if isinstance(status, int) and not isinstance(status, bool) and 400 <= status < 600:
-                return int(status)
-    return None

@@ -11,14 +11,14 @@ An operator is a ``Step``: it says which part of ADK runs. ``live`` does the res
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
 from adk_airflow.errors import HumanInputNotSupportedError
-from adk_airflow.runtime import failures
-from adk_airflow.runtime.event_loop import TaskCancelled, TaskLoop
+from adk_airflow.runtime import failures, sending
+from adk_airflow.runtime.event_loop import TaskCancelled, TaskLoop, has_own_process
 from adk_airflow.runtime.outbox import Outbox
 from adk_airflow.runtime.wire import json_form
 from adk_airflow.runtime.wire.envelope import XCOM_KEY, Envelope
@@ -27,6 +27,8 @@ from adk_airflow.runtime.wire.triggers import Parent, Trigger
 if TYPE_CHECKING:
     from adk_airflow.runtime.adk.runner import Run, RunResult
     from adk_airflow.runtime.inbox import Inbox
+    from adk_airflow.runtime.record.entries import Entry
+    from adk_airflow.runtime.record.task_record import TaskRecord
     from adk_airflow.runtime.services.models import ModelConnections
     from adk_airflow.runtime.source import Source
 
@@ -35,6 +37,7 @@ class Step(Protocol):
     """What an operator says: which part of ADK its task runs."""
 
     llm_conn_id: str | dict[str, str] | None
+    durable: bool | dict[str, bool]
     execution_timeout: timedelta | None
 
     @property
@@ -85,6 +88,9 @@ def live(step: Step, context: Mapping[str, Any], running: Callable[[Task | None]
             with task.loop:
                 task.inbox = step.receive(task)
                 result = task.run()
+        except BaseException:
+            task.end()
+            raise
         finally:
             running(None)
         envelope = task.send(result)
@@ -137,6 +143,44 @@ class Task:
         """The task, unique in the run: its id, with the index of a mapped one."""
         ti = self.context["ti"]
         return str(ti.task_id) if ti.map_index < 0 else f"{ti.task_id}[{ti.map_index}]"
+
+    @functools.cached_property
+    def record(self) -> TaskRecord:
+        """The record of this try, with what earlier ones have finished; of a task that runs ADK."""
+        from adk_airflow.runtime.record.attempt import Attempt
+        from adk_airflow.runtime.record.task_record import TaskRecord
+
+        durable = self.step.durable
+        afresh = [path for path, is_durable in durable.items() if not is_durable] if isinstance(durable, dict) else []
+        record = TaskRecord(
+            Attempt.of(self.context, own_process=has_own_process()),
+            self.context.get("task_state_store"),
+            self.step.log,
+            durable=durable is not False,
+            afresh=afresh,
+        )
+        record.standing.on_lost = self.loop.cancel
+        return record
+
+    def end(self) -> None:
+        """The try ends before its time: a person or a time limit ended it, or it no longer counts.
+
+        Raises:
+            OvertakenError: It no longer counts.
+        """
+        if (record := self.recorded()) is not None:
+            record.standing.check()
+            record.keep()
+
+    def forget(self, context: Any) -> None:
+        """The task has succeeded: a callback of Airflow's."""
+        if (record := self.recorded()) is not None:
+            record.forget()
+
+    def recorded(self) -> TaskRecord | None:
+        """The record, if anything ran in ADK."""
+        found: TaskRecord | None = self.__dict__.get("record")
+        return found
 
     # -- run ---------------------------------------------------------------------------------------------
 
@@ -192,6 +236,7 @@ class Task:
             remember=settings.remember_runs(),
             on_event=self._log_event,
             models=self._models(),
+            record=self.record,
         )
 
     def _models(self) -> ModelConnections | None:
@@ -225,37 +270,25 @@ class Task:
         """Cancels what runs in ADK, at once; Airflow calls this in a signal handler."""
         self.loop.cancel()
 
-    def watch(self, run: Run, work: Callable[[Run], Awaitable[RunResult]], *, around: Sequence[str] = ()) -> RunResult:
-        """``wait_for`` of a run of several nodes: each of their runs is logged and recorded as it ends.
+    def watch(self, run: Run, work: Callable[[Run], Awaitable[RunResult]]) -> RunResult:
+        """``wait_for`` of a run of several nodes: each of their runs is logged and shown as it ends.
 
         Args:
             run: The Airflow run.
             work: Runs the nodes.
-            around: The nodes below the workflow that go on in other tasks.
         """
-        from adk_airflow.runtime.record.node_runs import NodeRunWatch
         from adk_airflow.runtime.record.run_record import RunRecord
 
-        record = RunRecord(self.context["ti"], self.step.log)
-
-        def report(node_run: Any) -> None:
-            # What is around these nodes and goes on in other tasks only seems to end here.
-            if node_run.path.count("/") > len(run.parents) + len(around):
-                record.add(node_run)
-                self.warn_of_route(node_run.path, node_run.route)
-
-        watch = NodeRunWatch(run.session_id, report)
-
-        def on_event(event: Any) -> None:
-            watch.on_event(event)
-            self._log_event(event)
-
-        watch.start()
+        shown = RunRecord(self.context["ti"], self.step.log)
+        run.record.readers += [shown.add, self._warn_of_run]
         try:
-            return self.wait_for(work(replace(run, on_event=on_event)))
+            return self.wait_for(work(run))
         finally:
-            watch.finish()
-            record.push()
+            shown.push()
+
+    def _warn_of_run(self, entry: Entry) -> None:
+        if entry.kind == "node" and entry.status == "ok":
+            self.warn_of_route(entry.path, entry.content.get("route"))
 
     def warn_of_route(self, node: str, route: Any) -> None:
         """Warns, once, of a route after which nothing runs although the node has edges.
@@ -274,6 +307,16 @@ class Task:
             self.step.log.warning("%s", text[:1].upper() + text[1:])
 
     # -- send --------------------------------------------------------------------------------------------
+
+    def push(self, key: str, value: Any) -> None:
+        """Pushes an XCom of this task, for as long as Airflow's API server may be away.
+
+        Raises:
+            OvertakenError: This try no longer counts.
+        """
+        record = self.recorded()
+        standing = record.standing if record is not None else None
+        sending.push(self.context["ti"], key, value, where=self.where, log=self.step.log, standing=standing)
 
     def send(self, result: RunResult) -> Envelope:
         """Leaves the envelope in XCom, also when the node failed, and raises what it failed with.
@@ -295,12 +338,17 @@ class Task:
                 f"{self.where}: {'; '.join(map(str, result.questions))}, which an Airflow task cannot wait for yet."
                 " Give the answer by params, or run it with ADK."
             )
+        record = self.recorded()
         if result.error is not None:
             failures.explain(result.error, cut_answers=result.cut_answers)
+        if record is not None:
+            record.say_replayed()
+            if result.error is not None:
+                record.failed(result.error_path, result.error, call_failed=result.call_failed)
         envelope, text = self.outbox.pack(
             inbox, result, writer=self.writer, workflow=workflow, node=self.name, where=self.where
         )
-        self.context["ti"].xcom_push(key=XCOM_KEY, value=text)
+        self.push(XCOM_KEY, text)
         if result.error is not None:
             subject = self.where
             log.error(

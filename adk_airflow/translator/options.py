@@ -19,7 +19,7 @@ NodeMode = Literal["mapped", "embedded"]
 
 
 class NodeOptions(TypedDict, total=False):
-    """What a user may give for a node: four arguments of adk-airflow, then those of Airflow's ``BaseOperator``.
+    """What a user may give for a node: five arguments of adk-airflow, then those of Airflow's ``BaseOperator``.
 
     Of a parallel worker they are for the mapped task, of a nested workflow for the tasks of all its nodes.
 
@@ -29,12 +29,14 @@ class NodeOptions(TypedDict, total=False):
         batch_size: Of a parallel worker: how many items one mapped task runs, at least 1.
         max_iterations: Of a node in a loop: how often it may run, at least 1; one more fails with ``LoopLimitError``.
         llm_conn_id: Airflow connection whose credentials the node's agents use.
+        durable: False: a retry does afresh what the node had done; else what it had finished is answered.
     """
 
     mode: NodeMode
     batch_size: int
     max_iterations: int
     llm_conn_id: str
+    durable: bool
 
     allow_nested_operators: bool
     depends_on_past: bool

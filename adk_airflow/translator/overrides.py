@@ -13,7 +13,7 @@ from adk_airflow.translator.regions import find_regions, is_loop
 
 _INTEGERS = {"batch_size", "max_iterations", "max_active_tis_per_dag", "max_active_tis_per_dagrun"}
 # What also counts for a node inside a nested workflow that runs in one task.
-_INSIDE = {"mode", "llm_conn_id", "max_iterations"}
+_INSIDE = {"mode", "llm_conn_id", "max_iterations", "durable"}
 
 
 def check(graph: Graph, nodes: Mapping[str, Mapping[str, Any]]) -> None:
@@ -68,6 +68,8 @@ def _problem(graph: Graph, node: Node, arguments: Any) -> str:
         return f"mode {arguments['mode']!r} is none of {', '.join(kind.modes)} (this is a {node.label})"
     if not isinstance(arguments.get("llm_conn_id", ""), str):
         return f"llm_conn_id {arguments['llm_conn_id']!r} is not the id of a connection"
+    if not isinstance(arguments.get("durable", True), bool):
+        return f"durable {arguments['durable']!r} is neither True nor False"
     most, given = node.max_parallel_workers, arguments.get("max_active_tis_per_dagrun", 0)
     if most is not None and given > most:
         return f"max_active_tis_per_dagrun={given} is more than the workflow allows: max_parallel_workers={most}"
@@ -92,8 +94,8 @@ def of_region(graph: Graph, region: Collection[str], nodes: Mapping[str, Mapping
     found: dict[str, Any] = {}
     for name in region:
         for key, value in nodes.get(name, {}).items():
-            if key in ("mode", "max_iterations") or (key == "llm_conn_id" and len(region) > 1):
-                continue  # see limits() and connections()
+            if key in ("mode", "max_iterations") or (key in ("llm_conn_id", "durable") and len(region) > 1):
+                continue  # see limits(), connections() and durable()
             if key in found and found[key] != value:
                 raise NodeOverrideError(
                     f"workflow {graph.workflow!r}: {', '.join(region)} run in one task, but {key!r} was given as"
@@ -154,6 +156,21 @@ def limits(nodes: Mapping[str, Mapping[str, Any]], paths: Collection[str], scope
         if arguments.get("max_iterations") is not None and (not paths or _is_of(path, paths))
     }
     return {"max_iterations": found} if found else {}
+
+
+def durable(nodes: Mapping[str, Mapping[str, Any]], paths: Collection[str]) -> dict[str, Any]:
+    """The ``durable`` of a task in which a node is told to be done afresh; nothing when there is none.
+
+    Args:
+        nodes: As for ``limits``.
+        paths: See there.
+    """
+    of_task = {path: given for path, given in nodes.items() if not paths or _is_of(path, paths)}
+    afresh = [path for path, given in of_task.items() if not given.get("durable", True)]
+    if not afresh:
+        return {}
+    whole = bool(paths) and set(paths) <= set(afresh)
+    return {"durable": False if whole else dict.fromkeys(afresh, False)}
 
 
 def _is_of(path: str, paths: Collection[str]) -> bool:

@@ -55,12 +55,16 @@ def make_plan(graph: Graph, *, mode: Mode, nodes: Mapping[str, Mapping[str, Any]
 
 def _embedded(graph: Graph, nodes: Mapping[str, Mapping[str, Any]], llm_conn_id: str | None) -> Plan:
     """The whole workflow in one task."""
-    if wrong := [path for path, arguments in nodes.items() if set(arguments) - {"llm_conn_id", "max_iterations"}]:
+    if wrong := [path for path, arguments in nodes.items() if set(arguments) - {"llm_conn_id", "max_iterations", "durable"}]:
         raise NodeOverrideError(
             f"workflow {graph.workflow!r}: mode='embedded' runs all nodes in one task, so there is nothing for nodes= to"
             f" change ({', '.join(wrong)}). Use default_args."
         )
-    arguments = {**overrides.connections(nodes, (), llm_conn_id), **overrides.limits(nodes, (), "")}
+    arguments = {
+        **overrides.connections(nodes, (), llm_conn_id),
+        **overrides.limits(nodes, (), ""),
+        **overrides.durable(nodes, ()),
+    }
     name, task = graph.workflow, NestedWorkflow().whole(graph, arguments)
     return Plan(
         workflow=name,

@@ -22,6 +22,7 @@ _PRIVATE = re.compile(r"_[a-zA-Z]\w*")
 _BY_NAME = {"getattr", "hasattr", "setattr", "delattr", "getattr_static", "__setattr__"}
 # Documented, in spite of the underscore: of named tuples, enums, `sys`, `os`, and what a tool of google-adk tells the model.
 _PUBLIC = {"_fields", "_replace", "_name_", "_value_", "_getframe", "_current_frames", "_exit", "_get_declaration"}
+_PUBLIC |= {"_loop_thread_id"}  # of Airflow: tests/test_airflow_names.py
 
 
 def private_names_in(path: Path) -> set[str]:

@@ -57,6 +57,8 @@ STEPS = "AdkToolOperator and as_node() could not run a tool as a step (tool_node
 PROJECTS = "load_agents would find no projects (cli.py)"
 SERVICES = "[adk_airflow] memory_service_uri and session_service_uri could not name services of google-adk (cli.py)"
 
+RUNS = "runs of nodes would not be recorded (recorded_nodes.py)"
+AGAIN = "what an earlier try finished would be done again (recorded_nodes.py)"
 ASKING = "a plan would not announce a tool that asks a person (may_ask.py)"
 
 PINS = {
@@ -101,6 +103,27 @@ PINS = {
     "google.adk.agents.llm.task._finish_task_tool:is_finish_task_terminal_fr": Pin(
         "an agent in task mode that is a root would have no answer (agent_run.py)", ("event",)
     ),
+    # -- runs of nodes, recorded and answered again -----------------------------------------------------------
+    "google.adk.workflow:Workflow._run_loop": Pin(RUNS, ("loop_state", "ctx")),
+    "google.adk.workflow._dynamic_node_scheduler:DynamicNodeScheduler": Pin(RUNS),
+    "google.adk.workflow._dynamic_node_scheduler:DynamicNodeScheduler._run_node_internal": Pin(
+        RUNS,
+        (
+            "ctx", "node", "name", "node_path", "run_id", "node_input", "use_as_output", "is_fresh", "use_sub_branch",
+            "override_branch", "override_isolation_scope", "resume_inputs",
+        ),
+    ),
+    "google.adk.workflow._dynamic_node_scheduler:DynamicNodeScheduler._record_result": Pin(AGAIN, ("run", "child_ctx", "node")),
+    "google.adk.workflow._dynamic_node_scheduler:DynamicNodeRun": Pin(AGAIN, ("state",)),
+    "google.adk.workflow.utils._replay_interceptor:InterceptionResult": Pin(
+        AGAIN, ("should_run", "output", "route", "transfer_to_agent")
+    ),
+    "google.adk.workflow.utils._replay_interceptor:create_mock_context": Pin(
+        AGAIN, ("parent_ctx", "node", "run_id", "result", "ancestors", "node_path", "branch")
+    ),
+    "google.adk.agents.context:Context._workflow_scheduler": Pin(RUNS),
+    "google.adk.agents.context:Context._output_for_ancestors": Pin(AGAIN),
+    "google.adk.agents.invocation_context:InvocationContext._enqueue_event": Pin(AGAIN, ("event",)),
     # -- its nodes and values ---------------------------------------------------------------------------------
     "google.adk.workflow:BaseNode._run_impl": Pin(ITEMS, ("ctx", "node_input")),
     "google.adk.workflow:BaseNode._requires_all_predecessors": Pin("a join would not wait (graph.py)"),

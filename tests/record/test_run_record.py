@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from adk_airflow.runtime.record.node_runs import NodeRun
+from adk_airflow.runtime.record.entries import Entry
 from adk_airflow.runtime.record.run_record import XCOM_RUNS, RunRecord
 
 
@@ -27,7 +27,7 @@ class TaskInstance:
 def test_a_record_that_cannot_be_written_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     record = RunRecord(TaskInstance(reachable=False), logging.getLogger("task"))
     with caplog.at_level(logging.INFO):
-        record.add(NodeRun("wf@1/a@1", "ok", route="again", seconds=0.5))
+        record.add(Entry("node", "wf@1/a@1", "a", seconds=0.5, content={"route": "again"}))
 
     assert "Node run wf@1/a@1: ok after 0.5 s, route 'again'" in caplog.text
     assert "XCom 'adk_runs', the record of node runs, could not be renewed: no API server" in caplog.text
@@ -35,7 +35,9 @@ def test_a_record_that_cannot_be_written_is_a_warning(caplog: pytest.LogCaptureF
 
 def test_a_record_holds_only_what_airflow_stores() -> None:
     ti = TaskInstance(reachable=True)
-    RunRecord(ti, logging.getLogger("task")).add(NodeRun("wf@1/a@2", "failed", route=2**64, error="ValueError: a\0b \ud83d"))
+    RunRecord(ti, logging.getLogger("task")).add(
+        Entry("node", "wf@1/a@2", "a", status="failed", error="ValueError: a\0b \ud83d", content={"route": 2**64})
+    )
 
     (row,) = ti.xcoms[XCOM_RUNS]
     assert (row["node"], row["iteration"], row["route"], row["error"]) == ("a", 2, str(2**64), "ValueError: a\ufffdb \ufffd")

@@ -44,22 +44,31 @@ class AnthropicServer(ScriptedServer[AnthropicRequest]):
         return as_reply(answer)
 
     def answer(self, request: AnthropicRequest, reply: Reply) -> Answer:
-        if reply.failure is not None:
+        streamed = bool(request.body.get("stream"))
+        if reply.failure is not None and not (streamed and reply.parts):
             return _failed(reply.failure)
         message = dict(reply.body) if reply.body is not None else _message(request, reply)
-        if not request.body.get("stream"):
+        if not streamed:
             return Answer(200, message)
-        events = [f"event: {event['type']}\ndata: {json.dumps(event, ensure_ascii=False)}\n\n" for event in _events(message)]
-        return Answer(200, events=tuple(events))
+        events = _events(message)
+        if reply.failure is not None:
+            events[-3:] = [_error(reply.failure)]
+        written = [f"event: {event['type']}\ndata: {json.dumps(event, ensure_ascii=False)}\n\n" for event in events]
+        return Answer(200, events=tuple(written))
 
     def failure(self, code: int, message: str) -> Answer:
         return _failed(Failure(code, "", message))
 
 
 def _failed(failure: Failure) -> Answer:
-    kind = _KINDS.get(failure.code, "api_error" if failure.code >= 500 else "invalid_request_error")
     headers = {} if failure.retry_delay is None else {"Retry-After": f"{failure.retry_delay:g}"}
-    return Answer(failure.code, {"type": "error", "error": {"type": kind, "message": failure.message}}, headers=headers)
+    body = f"<html><h1>{failure.message}</h1></html>" if failure.page else _error(failure)
+    return Answer(failure.code, body, headers={**headers, **failure.headers})
+
+
+def _error(failure: Failure) -> dict[str, Any]:
+    kind = _KINDS.get(failure.code, "api_error" if failure.code >= 500 else "invalid_request_error")
+    return {"type": "error", "error": {"type": kind, "message": failure.message}}
 
 
 def _message(request: AnthropicRequest, reply: Reply) -> dict[str, Any]:

@@ -31,9 +31,11 @@ from tests.servers.replies import (
     error,
     pieces,
     raw,
+    reset,
     slow,
     structured,
     text,
+    then,
 )
 from tests.servers.scripted import Answer, ScriptedServer, ScriptError
 
@@ -47,9 +49,11 @@ __all__ = [
     "cut",
     "error",
     "raw",
+    "reset",
     "slow",
     "structured",
     "text",
+    "then",
 ]
 
 _RPC = "type.googleapis.com/google.rpc"
@@ -70,10 +74,13 @@ class GeminiServer(ScriptedServer[GeminiRequest]):
         return Reply() if answer is None and request.method not in _GENERATING else as_reply(answer)
 
     def answer(self, request: GeminiRequest, reply: Reply) -> Answer:
-        if reply.failure is not None:
+        streamed = request.method == "streamGenerateContent"
+        if reply.failure is not None and not (streamed and reply.parts):
             return _failed(reply.failure)
-        if request.method == "streamGenerateContent":
+        if streamed:
             chunks = [dict(reply.body)] if reply.body is not None else _chunks(request, reply)
+            if reply.failure is not None:
+                chunks[-1:] = [_error(reply.failure)]
             return Answer(200, events=tuple(f"data: {json.dumps(chunk, ensure_ascii=False)}\r\n\r\n" for chunk in chunks))
         if reply.body is not None:
             return Answer(200, reply.body)
@@ -86,6 +93,12 @@ class GeminiServer(ScriptedServer[GeminiRequest]):
 
 
 def _failed(failure: Failure) -> Answer:
+    if failure.page:
+        return Answer(failure.code, f"<html><h1>{failure.message}</h1></html>", headers=failure.headers)
+    return Answer(failure.code, _error(failure), headers=failure.headers)
+
+
+def _error(failure: Failure) -> dict[str, Any]:
     body: dict[str, Any] = {"code": failure.code, "message": failure.message, "status": failure.status}
     details: list[dict[str, Any]] = []
     if failure.reason is not None:
@@ -94,7 +107,7 @@ def _failed(failure: Failure) -> Answer:
         details.append({"@type": f"{_RPC}.RetryInfo", "retryDelay": f"{failure.retry_delay:g}s"})
     if details:
         body["details"] = details
-    return Answer(failure.code, {"error": body})
+    return {"error": body}
 
 
 def _part(part: str | Call) -> dict[str, Any]:

@@ -32,20 +32,27 @@ class Call:
 
 @dataclass(frozen=True)
 class Failure:
-    """An error answer: the HTTP code, the vendor's word for it, in seconds when to come again, and Google's reason for it."""
+    """An error answer: the HTTP code and the vendor's word for it.
+
+    `retry_delay` is in seconds, as the vendor says it (Google in the body, Anthropic in a header); `headers` are sent as they
+    are; `reason` is Google's; with `page` the body is the HTML of a proxy, which knows nothing of the vendor's errors.
+    """
 
     code: int
     status: str
     message: str
     retry_delay: float | None = None
     reason: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    page: bool = False
 
 
 @dataclass(frozen=True)
 class Reply:
     """One answer: texts and calls in their order, or a failure, or a body that is sent as it is.
 
-    `delay` is in seconds, before the first byte; with `cut` the connection ends in the middle of the body.
+    `delay` is in seconds, before the first byte; with `cut` the connection ends in the middle of the body; with `reset` it is
+    reset before the first byte. Parts and a failure: a stream that begins well and then tells of an error.
     """
 
     parts: tuple[str | Call, ...] = ()
@@ -53,6 +60,7 @@ class Reply:
     body: Mapping[str, Any] | None = field(default=None, repr=False)
     delay: float = 0.0
     cut: bool = False
+    reset: bool = False
 
 
 def text(words: str) -> Reply:
@@ -79,10 +87,12 @@ def error(
     message: str = "",
     retry_delay: float | None = None,
     reason: str | None = None,
+    headers: Mapping[str, str] | None = None,
+    page: bool = False,
 ) -> Reply:
     """An error in the vendor's error JSON. `retry_delay` is in seconds; a wrong key has the `reason` "API_KEY_INVALID"."""
     status = status or STATUSES.get(code, "UNKNOWN")
-    return Reply(failure=Failure(code, status, message or status, retry_delay, reason))
+    return Reply(failure=Failure(code, status, message or status, retry_delay, reason, headers or {}, page))
 
 
 def raw(body: Mapping[str, Any]) -> Reply:
@@ -99,6 +109,16 @@ def slow(reply: Reply | str, seconds: float) -> Reply:
 def cut(reply: Reply | str) -> Reply:
     """The reply with the connection closed in the middle of its body."""
     return replace(as_reply(reply), cut=True)
+
+
+def reset() -> Reply:
+    """No answer: the connection is reset, as by a server that dies."""
+    return Reply(reset=True)
+
+
+def then(begun: Reply | str, failed: Reply) -> Reply:
+    """A stream (of an agent that streams) that begins with a reply and then tells of an error."""
+    return replace(as_reply(begun), failure=failed.failure)
 
 
 def as_reply(answer: object) -> Reply:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import struct
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -18,10 +20,10 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Answer:
-    """An HTTP response: one JSON body, or `events` (each the whole text of a server-sent event) as a chunked stream."""
+    """An HTTP response: one body, JSON or HTML, or `events` (each a whole server-sent event as text) as a chunked stream."""
 
     status: int
-    body: Mapping[str, Any] | None = None
+    body: Mapping[str, Any] | str | None = None
     events: tuple[str, ...] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
 
@@ -104,7 +106,10 @@ class ScriptedServer(ABC, Generic[R]):
             self._failures.append((handler.path.partition("?")[0], failure))
             answer = self.failure(500, f"{type(failure).__name__}: {failure}")
         self._closing.wait(reply.delay)
-        handler.send(answer, cut=reply.cut)
+        if reply.reset:
+            handler.reset()
+        else:
+            handler.send(answer, cut=reply.cut)
 
 
 class _Http(ThreadingHTTPServer):
@@ -138,9 +143,16 @@ class _Handler(BaseHTTPRequestHandler):
         except (BrokenPipeError, ConnectionResetError):
             return  # the client did not wait
 
-    def _send_body(self, body: Mapping[str, Any], cut: bool) -> None:
-        data = json.dumps(body, ensure_ascii=False).encode()
-        self.send_header("Content-Type", "application/json; charset=UTF-8")
+    def reset(self) -> None:
+        """Closes the connection so that the client's side reads a reset instead of an end."""
+        self.close_connection = True
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.connection.close()
+
+    def _send_body(self, body: Mapping[str, Any] | str, cut: bool) -> None:
+        data = (body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)).encode()
+        kind = "text/html" if isinstance(body, str) else "application/json"
+        self.send_header("Content-Type", f"{kind}; charset=UTF-8")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data[: len(data) // 2] if cut else data)

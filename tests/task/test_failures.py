@@ -1,4 +1,4 @@
-"""What a failed task says, what it never says, and whether Airflow tries it again."""
+"""What a failed task says, and what it never says."""
 
 from __future__ import annotations
 
@@ -8,22 +8,18 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
-import httpx
 import pytest
 from airflow.models.xcom import XComModel
-from airflow.sdk import DAG, Connection, ExceptionRetryPolicy, RetryAction, RetryRule
-from airflow.sdk.exceptions import AirflowNotFoundException
+from airflow.sdk import DAG, Connection
 from airflow.utils.session import create_session
 from google.adk.agents import LlmAgent
 from google.adk.workflow import START, Workflow
-from google.auth.exceptions import DefaultCredentialsError
 from google.genai import types
-from google.genai.errors import APIError, ClientError, ServerError
+from google.genai.errors import APIError, ClientError
 from pydantic import BaseModel, ValidationError
 from sqlalchemy import select
 
-from adk_airflow import AdkAgentOperator, AdkDag, errors
-from adk_airflow.operators.retries import FailAtOnce
+from adk_airflow import AdkAgentOperator, AdkDag
 from adk_airflow.runtime import failures
 from adk_airflow.testing import WorkflowRun, run_dag
 from tests.servers.gemini import GeminiRequest, GeminiServer, cut, error, raw, slow, text
@@ -32,83 +28,6 @@ from tests.supervised import Tried, run_tasks
 Gemini = Callable[[Callable[[GeminiRequest], Any]], GeminiServer]
 KEY = "key+of/the'connection=0123456789"
 FORMS = (KEY, quote(KEY, safe=""), quote(KEY), repr(KEY)[1:-1], json.dumps(KEY)[1:-1])
-
-
-# -- another try -------------------------------------------------------------------------------------------
-
-
-def answered(status: int, module: str = "httpx") -> Exception:
-    """An HTTP answer of that status as a library raises it."""
-    if module == "google.genai":
-        return (ClientError if status < 500 else ServerError)(status, {"error": {"message": "no", "status": "NO"}})
-    response = httpx.Response(status, request=httpx.Request("GET", "http://somewhere"))
-    return httpx.HTTPStatusError("no", request=response.request, response=response)
-
-
-@pytest.mark.parametrize("module", ["google.genai", "httpx"])
-@pytest.mark.parametrize(
-    ("status", "permanent"),
-    [
-        *((status, True) for status in (400, 401, 403, 422)),
-        *((status, False) for status in (408, 409, 425, 429, 500, 502, 503, 504)),
-    ],
-)
-def test_an_answer_that_refuses_the_request_is_permanent(module: str, status: int, permanent: bool) -> None:
-    assert failures.is_permanent(answered(status, module)) is permanent
-
-
-def test_a_model_that_there_is_not_is_permanent_and_a_page_that_is_not_there_yet_is_not() -> None:
-    assert failures.is_permanent(answered(404, "google.genai"))
-    assert not failures.is_permanent(answered(404, "httpx"))
-
-
-def test_anthropics_errors_are_read_like_googles() -> None:
-    anthropic = pytest.importorskip("anthropic", reason="anthropic is not installed: pip install anthropic")
-    found = {}
-    for cls, status in ((anthropic.AuthenticationError, 401), (anthropic.NotFoundError, 404), (anthropic.RateLimitError, 429)):
-        held = type("Answer", (), {"status_code": status, "headers": {}, "request": None})()
-        found[status] = failures.is_permanent(cls("no", response=held, body=None))
-    assert found == {401: True, 404: True, 429: False}
-
-
-@pytest.mark.parametrize(
-    ("cls", "permanent"),
-    [
-        (errors.WorkflowLoadError, True),
-        (errors.AgentLoadError, True),
-        (errors.ToolLoadError, True),
-        (errors.UnsupportedToolError, True),
-        (errors.ToolInputError, True),
-        (errors.ModelConnectionError, True),
-        (errors.ServiceConfigurationError, True),
-        (errors.AgentAnswerError, False),
-        (errors.LoopLimitError, False),
-        (AirflowNotFoundException, True),
-        (DefaultCredentialsError, True),
-        (ValueError, False),
-        (SystemExit, False),
-    ],
-)
-def test_what_is_missing_stays_missing(cls: type[BaseException], permanent: bool) -> None:
-    assert failures.is_permanent(cls("no")) is permanent
-
-
-def test_a_group_is_permanent_when_all_of_it_is() -> None:
-    refused, busy = answered(401), answered(503)
-    assert failures.is_permanent(ExceptionGroup("both", [refused, answered(403)]))
-    assert not failures.is_permanent(ExceptionGroup("both", [refused, busy]))
-
-
-def test_a_policy_of_the_users_comes_first() -> None:
-    own = ExceptionRetryPolicy(rules=[RetryRule(httpx.HTTPStatusError, action=RetryAction.RETRY)])
-    policy = FailAtOnce(own)
-    assert policy.evaluate(answered(401), 1, 3).action is RetryAction.RETRY
-    assert policy.evaluate(errors.AgentLoadError("no"), 1, 3).action is RetryAction.FAIL
-    assert policy.evaluate(ValueError("no"), 1, 3).action is RetryAction.DEFAULT
-
-    with DAG("own_policy", schedule=None):
-        operator = AdkAgentOperator(task_id="ask", agent=LlmAgent(name="a", model="gemini-x"), retry_policy=own)
-    assert operator.retry_policy.own is own
 
 
 # -- secrets -----------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ def worker(**kwargs: Any) -> Workflow:
 
 
 def test_options_list_every_argument_of_airflows_operator_but_those_that_are_not_a_users() -> None:
-    ours = {"mode", "batch_size", "max_iterations", "llm_conn_id"}
+    ours = {"mode", "batch_size", "max_iterations", "llm_conn_id", "durable"}
     airflows = set(inspect.signature(BaseOperator.__init__).parameters)
 
     assert set(NodeOptions.__annotations__) - ours == airflows - NOT_A_USERS
@@ -54,6 +54,7 @@ def test_options_list_every_argument_of_airflows_operator_but_those_that_are_not
         ({"spec": None}, "spec is decided by the translation"),
         ({"scope": ()}, "scope is decided by the translation"),
         ({"session_id": "s"}, "session_id is decided by the translation"),
+        ({"durable": "no"}, "durable 'no' is neither True nor False"),
         ({"map_index_template": "x"}, "map_index_template is for parallel workers, this is a function"),
         ({"max_active_tis_per_dagrun": 0}, "max_active_tis_per_dagrun 0 is not an integer of 1 or more"),
     ],

@@ -16,12 +16,15 @@ from pydantic import PrivateAttr
 from adk_airflow.runtime.adk.graph import body_of, find_node, is_terminal, parallel_worker_of
 from adk_airflow.runtime.adk.hosted import HostedWorkflow, Part, hosted, part_of
 from adk_airflow.runtime.adk.max_iterations import IterationLimit
+from adk_airflow.runtime.adk.recorded_nodes import NodeRuns
 from adk_airflow.runtime.adk.runner import Run, RunResult, drive
 from adk_airflow.runtime.wire.envelope import Firing
 from adk_airflow.runtime.wire.triggers import Arrival, Item, Trigger
 
 if TYPE_CHECKING:
     from google.adk.events.event import Event
+
+    from adk_airflow.runtime.adk.recorder import Recorder
 
 
 async def run_part(
@@ -82,7 +85,7 @@ async def run_items(
     stand_in = _Items(name=node_name, state_schema=worker.state_schema)
     stand_in._run = run_all
     part = Part(frozenset({node_name}), [Arrival(node_name, trigger)], runs_before={node_name: firing})
-    result = await _drive_part(run, part_of(run.workflow, part, run.state, replaced={node_name: stand_in}))
+    result = await _drive_part(run, part_of(run.workflow, part, run.state, replaced={node_name: stand_in}), around=1)
     result.firings, result.outputs = [], [outputs.get(item.index) for item in items]
     return result
 
@@ -97,7 +100,7 @@ async def run_workflow(run: Run, *, max_iterations: Mapping[str, int] | None = N
     result = RunResult(state=dict(run.state))
     workflow = hosted(run.workflow, given=run.state, result=result, **_limits(run.workflow, max_iterations or {}))
     published = _Published()
-    await drive(published.beside(run), workflow, result)
+    await drive(published.beside(run), workflow, result, begin=_recording(workflow))
     if result.error is None:
         # As ADK's event holds it; its engine keeps what the workflow's output_schema makes of it.
         result.firings = [published.in_place_of(firing, f"{firing.node}@1") for firing in result.firings]
@@ -141,15 +144,25 @@ class _Items(BaseNode):
         yield  # makes this an async generator, as ADK expects
 
 
-async def _drive_part(run: Run, part: HostedWorkflow) -> RunResult:
+def _recording(root: HostedWorkflow, around: int = 0) -> Callable[[Recorder], None]:
+    """Has the runs of nodes recorded, but for those of the workflows and the node around what this task runs."""
+
+    def begin(recorder: Recorder) -> None:
+        root._adk_airflow_hosting.runs = NodeRuns(recorder, lambda path: path.count("/") > around)
+
+    return begin
+
+
+async def _drive_part(run: Run, part: HostedWorkflow, *, around: int = 0) -> RunResult:
     """Runs a part; that of a nested workflow in its place in the workflows around it."""
     result, root = part._adk_airflow_hosting.result, part
     assert result is not None
     for parent in reversed(run.parents):
-        around = Part(frozenset({root.name}), [Arrival(root.name, parent.trigger)])
-        root = part_of(parent.workflow, around, run.state, replaced={root.name: root})
+        place = Part(frozenset({root.name}), [Arrival(root.name, parent.trigger)])
+        root = part_of(parent.workflow, place, run.state, replaced={root.name: root})
     published = _Published()
-    await drive(published.beside(run), root, result, part=True)
+    begin = _recording(root, len(run.parents) + around)
+    await drive(published.beside(run), root, result, part=True, begin=begin)
     workflows = (*(parent.workflow for parent in run.parents), run.workflow)
     if all(map(is_terminal, workflows, (workflow.name for workflow in workflows[1:]))):
         runs: Counter[str] = Counter()

@@ -23,6 +23,7 @@ from pydantic import PrivateAttr
 
 from adk_airflow.runtime.adk.graph import waits_for_all
 from adk_airflow.runtime.adk.max_iterations import IterationLimit
+from adk_airflow.runtime.adk.recorded_nodes import NodeRuns, RecordingScheduler
 from adk_airflow.runtime.adk.runner import RunResult
 from adk_airflow.runtime.wire.envelope import Firing
 from adk_airflow.runtime.wire.triggers import Arrival
@@ -55,6 +56,7 @@ class Hosting:
         result: Where what comes of it is noted; None where something around it sees that.
         replaced: What runs in the place of some of its nodes, by name.
         limit: How often its nodes may run.
+        runs: Records the runs of its nodes; None: nobody does.
     """
 
     part: Part | None
@@ -62,6 +64,7 @@ class Hosting:
     result: RunResult | None
     replaced: Mapping[str, BaseNode]
     limit: IterationLimit
+    runs: NodeRuns | None = None
 
 
 class HostedWorkflow(Workflow):
@@ -84,6 +87,8 @@ class HostedWorkflow(Workflow):
     async def _run_impl(self, *, ctx: Context, node_input: Any) -> AsyncGenerator[Any, None]:
         own = self._adk_airflow_hosting
         result = own.result
+        if isinstance(around := ctx._workflow_scheduler, RecordingScheduler):
+            own.runs = around.runs
         if result is not None:
             # A new session drops temp: keys, but within one run they are state like any other.
             temp = {key: copy.deepcopy(value) for key, value in own.given.items() if key.startswith("temp:")}
@@ -97,6 +102,11 @@ class HostedWorkflow(Workflow):
             result.interrupt_ids = set(ctx.interrupt_ids)
             if own.part is None:
                 result.firings = [Firing(self.name, ctx.output, ctx.route)]
+
+    async def _run_loop(self, loop_state: _LoopState, ctx: Context) -> None:
+        if (runs := self._adk_airflow_hosting.runs) is not None:
+            ctx._workflow_scheduler = RecordingScheduler(state=loop_state, runs=runs, host=_host)
+        await super()._run_loop(loop_state, ctx)
 
     def _seed_start_triggers(self, loop_state: _LoopState, ctx: Context, node_input: Any) -> None:
         part = self._adk_airflow_hosting.part
@@ -178,6 +188,10 @@ def _arrive_at_join(workflow: Workflow, loop_state: _LoopState, arrival: Arrival
         loop_state.node_outputs[source] = trigger.input
     loop_state.join_arrivals.setdefault(arrival.target, set()).add(source)
     workflow._buffer_barrier_trigger(loop_state, arrival.target)
+
+
+def _host(workflow: Workflow) -> Workflow:
+    return workflow if isinstance(workflow, HostedWorkflow) else hosted(workflow)
 
 
 def hosted(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,9 +18,14 @@ from google.adk.workflow import BaseNode
 from adk_airflow.runtime import failures
 from adk_airflow.runtime.adk.cli import short_failures
 from adk_airflow.runtime.adk.graph import without_wrapper
+from adk_airflow.runtime.adk.guarded import guarded
 from adk_airflow.runtime.adk.parameters import explain_parameter
 from adk_airflow.runtime.adk.questions import Question, Questions
-from adk_airflow.runtime.services.models import ModelErrors
+from adk_airflow.runtime.adk.recorded_model import recorded
+from adk_airflow.runtime.adk.recorder import Recorder
+from adk_airflow.runtime.record.attempt import Attempt
+from adk_airflow.runtime.record.task_record import TaskRecord
+from adk_airflow.runtime.services.models import ModelConnections, ModelErrors
 from adk_airflow.runtime.wire.envelope import Firing
 
 if TYPE_CHECKING:
@@ -31,7 +37,6 @@ if TYPE_CHECKING:
     from google.adk.workflow import Workflow
     from google.genai import types
 
-    from adk_airflow.runtime.services.models import ModelConnections
     from adk_airflow.runtime.wire.triggers import Parent
 
 log = logging.getLogger(__name__)
@@ -53,6 +58,7 @@ class RunResult:
         interrupt_ids: The interrupts that ADK's engine stopped for.
         questions: What a person is asked, with what ADK itself has no interrupt for.
         cut_answers: The model's answers that ended at a limit of their length, in words.
+        call_failed: The error is that of a call of a model or a tool.
         triggered_early: The nodes outside of the part that were triggered before the last of its nodes had run.
     """
 
@@ -65,6 +71,7 @@ class RunResult:
     interrupt_ids: set[str] = field(default_factory=set)
     questions: list[Question] = field(default_factory=list)
     triggered_early: set[str] = field(default_factory=set)
+    call_failed: bool = False
     cut_answers: list[str] = field(default_factory=list)
 
 
@@ -85,6 +92,7 @@ class Run:
         remember: Adds what was said in the session to the memory when the run ends well.
         on_event: Called with every ADK event as it happens.
         models: The connections that agents get their models from, or None.
+        record: Where what happens is recorded.
     """
 
     app: App
@@ -99,9 +107,17 @@ class Run:
     on_event: Callable[[Event], None] | None = None
     parents: tuple[Parent, ...] = ()
     models: ModelConnections | None = None
+    record: TaskRecord = field(default_factory=lambda: TaskRecord(Attempt.outside()))
 
 
-async def drive(run: Run, root: BaseNode, result: RunResult, *, part: bool = False) -> Questions:
+async def drive(
+    run: Run,
+    root: BaseNode,
+    result: RunResult,
+    *,
+    part: bool = False,
+    begin: Callable[[Recorder], None] | None = None,
+) -> Questions:
     """Runs ``root`` under a normal ADK Runner and notes what it wrote and how it ended.
 
     Args:
@@ -110,12 +126,21 @@ async def drive(run: Run, root: BaseNode, result: RunResult, *, part: bool = Fal
         result: Where it is noted.
         part: The workflow goes on in other tasks, with all that a node finds in ``ctx.session.state``; else the state is what
             ADK's session service keeps.
+        begin: Told the recorder before ADK begins.
 
     Returns:
         What was heard of questions.
     """
-    models = run.models
-    sessions = run.session_service or InMemorySessionService()  # type: ignore[no-untyped-call, unused-ignore]
+    recorder = Recorder(run.record)
+    models = run.models or ModelConnections({})
+    models.wrap = functools.partial(recorded, recorder=recorder)
+    if begin is not None:
+        begin(recorder)
+    sessions: BaseSessionService = InMemorySessionService()  # type: ignore[no-untyped-call, unused-ignore]
+    if run.session_service is not None:
+        sessions = guarded(run.session_service, recorder)
+    artifacts = run.artifact_service and guarded(run.artifact_service, recorder)
+    memory = run.memory_service and guarded(run.memory_service, recorder)
 
     async def stored() -> Session | None:
         return await sessions.get_session(app_name=run.app.name, user_id=USER_ID, session_id=run.session_id)
@@ -134,17 +159,18 @@ async def drive(run: Run, root: BaseNode, result: RunResult, *, part: bool = Fal
         await sessions.create_session(app_name=run.app.name, user_id=USER_ID, session_id=run.session_id, state=given)
         given = {}
     questions = Questions(run.parents[0].workflow if run.parents else run.workflow)
-    plugins = [questions, ModelErrors(result.cut_answers), *([models] if models else []), *run.app.plugins]
+    plugins = [recorder, questions, ModelErrors(result.cut_answers), models, *run.app.plugins]
     runner = Runner(
         app=run.app.model_copy(update={"root_agent": root, "plugins": plugins}),
         session_service=sessions,
-        artifact_service=run.artifact_service,
-        memory_service=run.memory_service,
+        artifact_service=artifacts,
+        memory_service=memory,
     )
     try:
         with short_failures(failures.one_line):
             await _consume(runner, run, given, result, questions)
         if result.error is not None:
+            result.call_failed = recorder.call_failed(result.error)
             root = run.parents[0].workflow if run.parents else run.workflow
             explain_parameter(result.error, root, result.error_path, result.state.keys() | run.state.keys())
         session = await stored_if_copied()
@@ -152,12 +178,11 @@ async def drive(run: Run, root: BaseNode, result: RunResult, *, part: bool = Fal
             # ADK keeps what an event carried; what a cancelled branch set after its last event is gone.
             temp = {key: value for key, value in result.state.items() if str(key).startswith("temp:")}
             result.state = {**session.state, **temp}
-        if session is not None and result.error is None and run.remember and run.memory_service is not None:
-            await _remember(run, run.memory_service, session)
+        if session is not None and result.error is None and run.remember and memory is not None:
+            await _remember(run, memory, session)
     finally:
         await runner.close()
-        if models is not None:
-            models.restore()
+        models.restore()
         if close := getattr(run.session_service, "close", None):  # of services over a database; the runner leaves it open
             await close()
     result.state = dict(result.state)

@@ -9,7 +9,7 @@ from adk_airflow.runtime.failures import masked
 from adk_airflow.runtime.wire import json_form
 
 if TYPE_CHECKING:
-    from adk_airflow.runtime.record.node_runs import NodeRun
+    from adk_airflow.runtime.record.entries import Entry
 
 XCOM_RUNS = "adk_runs"
 _SECONDS_BETWEEN_PUSHES = 2.0
@@ -32,24 +32,27 @@ class RunRecord:
         self._runs: list[dict[str, Any]] = []
         self._pushed_at = 0.0
 
-    def add(self, node_run: NodeRun) -> None:
-        """Logs and records one node run."""
-        name, _, iteration = node_run.path.rpartition("/")[2].partition("@")
-        seconds = None if node_run.seconds is None else round(node_run.seconds, 3)
+    def add(self, entry: Entry) -> None:
+        """Logs and records a run of a node."""
+        if entry.kind != "node":
+            return
+        name, _, iteration = entry.path.rpartition("/")[2].partition("@")
+        seconds = None if entry.seconds is None else round(entry.seconds, 3)
+        route = entry.content.get("route")
         self._runs.append(
             {
-                "path": node_run.path,
+                "path": entry.path,
                 "node": name,
                 "iteration": int(iteration) if iteration.isdecimal() else iteration,
-                "status": node_run.status,
-                "route": json_form.for_xcom(node_run.route),
+                "status": entry.status,
+                "route": json_form.for_xcom(route),
                 "seconds": seconds,
-                "error": masked(node_run.error),
+                "error": masked(entry.error),
             }
         )
-        route = "" if node_run.route is None else f", route {node_run.route!r}"
-        took = "" if seconds is None else f" after {seconds} s"
-        self._log.info("Node run %s: %s%s%s", node_run.path, node_run.status, took, route)
+        said = "" if route is None else f", route {route!r}"
+        took = " in an earlier try" if entry.replayed else "" if seconds is None else f" after {seconds} s"
+        self._log.info("Node run %s: %s%s%s", entry.path, entry.status, took, said)
         if time.monotonic() - self._pushed_at > _SECONDS_BETWEEN_PUSHES:
             self.push()
 

@@ -21,6 +21,7 @@ from google.adk.plugins.base_plugin import BasePlugin
 
 from adk_airflow.errors import ModelConnectionError
 from adk_airflow.runtime import failures
+from adk_airflow.runtime.error_kinds import cut_off, timed_out
 from adk_airflow.runtime.services import connections
 
 GROUP = "adk_airflow.llm"
@@ -53,11 +54,15 @@ class ModelConnections(BasePlugin):
 
     Args:
         makers: By node or agent name: makes a model with the connection's credentials of the model that the agent names.
+
+    Attributes:
+        wrap: What makes of an agent's model the one that it is given.
     """
 
     def __init__(self, makers: Mapping[str, MakeLlm]) -> None:
         super().__init__(name="adk_airflow_models")
         self._makers = makers
+        self.wrap: Callable[[BaseLlm], BaseLlm] = lambda model: model
         self._made: list[tuple[LlmAgent, str | BaseLlm, BaseLlm]] = []
         self.error: Exception | None = None
 
@@ -68,17 +73,25 @@ class ModelConnections(BasePlugin):
         self._made.clear()
 
     async def before_agent_callback(self, *, agent: Any, callback_context: Any) -> None:
-        """Sets the agent's model, unless it has a model object of a vendor that the connection is not for."""
+        """Sets the agent's model: the connection's, unless the agent has one of a vendor that the connection is not for."""
         if not isinstance(agent, LlmAgent) or any(agent.model is made for _, _, made in self._made):
             return
         maker = self._maker_for(agent.name, callback_context.node_path or "")
+        model: BaseLlm
         if maker is None or not isinstance(own := self._own_model(agent), (str, Gemini)):
-            return
-        try:
-            made = maker(own)
-        except Exception as error:
-            self.error = error
-            raise
+            try:
+                model = agent.canonical_model
+            except Exception:  # ADK says so when the agent asks it
+                return
+            if any(model is made for _, _, made in self._made):
+                return  # of the agent above it
+        else:
+            try:
+                model = maker(own)
+            except Exception as error:
+                self.error = error
+                raise
+        made = self.wrap(model)
         self._made.append((agent, agent.model, made))
         agent.model = made
 
@@ -130,7 +143,7 @@ class ModelErrors(BasePlugin):
     async def on_model_error_callback(self, *, callback_context: Any, llm_request: Any, error: Exception) -> None:
         """Adds what the error does not say to it, as a note."""
         call = f"model {llm_request.model!r} for agent {callback_context.agent_name!r}"
-        if failures.timed_out(error):
+        if timed_out(error):
             options = getattr(llm_request.config, "http_options", None)
             limit = getattr(options, "timeout", None)
             which = f"{limit / 1000:g} s, the http_options.timeout" if limit else "the time limit (http_options.timeout)"
@@ -139,7 +152,7 @@ class ModelErrors(BasePlugin):
                 f"There was no answer of {call} within {which} of the agent's generate_content_config or its model. Raise it,"
                 " ask for less, or let another try ask again (Airflow's retries, the node's retry_config).",
             )
-        elif failures.cut_off(error):
+        elif cut_off(error):
             failures.add_note(
                 error,
                 f"The connection closed before the answer of {call} was whole. Another try may get it (Airflow's retries, the"

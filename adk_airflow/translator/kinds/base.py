@@ -151,6 +151,7 @@ class Kind:
             **overrides.of_region(place.graph, place.names, place.options),
             **overrides.connections(options, paths, place.defaults.get("llm_conn_id")),
             **overrides.limits(options, paths, place.path("")),
+            **overrides.durable(options, paths),
         }
         planned = PlannedTask(
             task_id=place.task_id,

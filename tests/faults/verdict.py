@@ -1,0 +1,102 @@
+"""What a case really cost, and whether that is what it may cost."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from tests.faults.dags.fault_calls import folder_of, round_of
+
+Call = tuple[str, str]
+"""The line, and the call of it."""
+
+FAULTS = frozenset({"kill", "fail", "orphan", "limit", "cut", "never", "outage"})
+"""The events after which a call that was under way may be made again."""
+
+# Seconds within which the end of a call may not have been kept when another line ended the process.
+_JUST_NOW = 0.2
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The calls of a case.
+
+    Attributes:
+        made: How often each was begun.
+        kills: How often a process was ended, or a call failed.
+        wrong: What may not be, in words; empty when all is well.
+    """
+
+    made: Counter[Call]
+    kills: int
+    wrong: tuple[str, ...]
+
+    @property
+    def counted(self) -> int:
+        return self.made.total()
+
+
+def calls_of_agent(name: str, tools: int) -> list[Call]:
+    """What an agent calls that looks up so many numbers."""
+    return [(name, f"M{at}") for at in range(1, tools + 2)] + [(name, f"T{at}") for at in range(1, tools + 1)]
+
+
+def judge(case: str, expected: Collection[Call]) -> Verdict:
+    """Whether each expected call was made once, and once more at most for each kill or failure that found it under way.
+
+    Args:
+        case: The case.
+        expected: All calls of a first run.
+    """
+    made: Counter[Call] = Counter()
+    ended: dict[Call, float] = {}
+    last: dict[str, Call] = {}
+    may: Counter[Call] = Counter(dict.fromkeys(expected, 1))
+    kills = 0
+    for entry in events(case):
+        call = (entry["line"], entry["call"])
+        if entry["event"] == "begin":
+            made[call] += 1
+            ended.pop(call, None)
+            last[call[0]] = call
+        elif entry["event"] == "end":
+            ended[call] = entry["time"]
+        elif entry["event"] in FAULTS:
+            kills += 1
+            may.update(call for call in last.values() if entry["time"] - ended.get(call, entry["time"]) < _JUST_NOW)
+    wrong = []
+    if never := [call for call in expected if not made[call]]:
+        wrong.append(f"never made: {_named(never)}")
+    if again := [call for call in expected if made[call] > may[call]]:
+        wrong.append(f"made again: {', '.join(f'{_named([call])} {made[call]} times' for call in again)}")
+    if other := [call for call in made if call not in may]:
+        wrong.append(f"no calls of this case: {_named(other)}")
+    return Verdict(made, kills, tuple(wrong))
+
+
+def events(case: str) -> list[dict[str, Any]]:
+    """What was written down, in its order."""
+    path = folder_of(case) / "calls"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def plan(case: str, *points: Call, what: str = "kill") -> None:
+    """Has the process end (or the call ``fail``) at each of these calls, once."""
+    folder = folder_of(case) / what
+    folder.mkdir(parents=True, exist_ok=True)
+    for line, call in points:
+        (folder / f"{line}.{call}").touch()
+
+
+def next_round(case: str) -> None:
+    """A person clears the case: its calls count anew, and have other results."""
+    folder, past = folder_of(case), round_of(case)
+    (folder / "calls").rename(folder / f"calls-{past}")
+    (folder / "round").write_text(str(past + 1))
+
+
+def _named(calls: Collection[Call]) -> str:
+    return ", ".join(map(" ".join, calls))
