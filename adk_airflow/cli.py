@@ -149,7 +149,27 @@ def _add_run(subparsers: Subparsers) -> None:
     parser.set_defaults(run=run)
 
 
-_SUBCOMMANDS: list[Callable[[Subparsers], None]] = [_add_demo, _add_up, _add_down, _add_plan, _add_draw, _add_run]
+def _add_doctor(subparsers: Subparsers) -> None:
+    parser = subparsers.add_parser("doctor", help="say what of this Airflow keeps workflows from running well")
+    parser.add_argument("--json", action="store_true", help="print what every check found as a JSON list")
+
+    def run(arguments: argparse.Namespace) -> int:
+        from adk_airflow.doctor import doctor
+
+        return doctor(as_json=arguments.json)
+
+    parser.set_defaults(run=run)
+
+
+_SUBCOMMANDS: list[Callable[[Subparsers], None]] = [
+    _add_demo,
+    _add_up,
+    _add_down,
+    _add_plan,
+    _add_draw,
+    _add_run,
+    _add_doctor,
+]
 
 
 def _add_workflow(parser: argparse.ArgumentParser) -> None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from adk_airflow.errors import AgentLoadError, WorkflowLoadError
 from adk_airflow.runtime import failures
+from adk_airflow.runtime.adk.missing_a2a import fail_at_once
 
 if TYPE_CHECKING:
     from google.adk.apps.app import App
@@ -81,6 +82,7 @@ def load(reference: str, *, app_name: str = "") -> Source:
                 f"the workflow of {key!r} is not known in this process: the DAG file that makes it has not run here"
             )
         return resolve(_registered[key], described_as=key, app_name=app_name)
+    fail_at_once()  # before the import that builds the nodes
     return resolve(import_object(reference), described_as=reference, app_name=app_name)
 
 
@@ -163,6 +165,7 @@ def resolve(source: Any, *, described_as: str, app_name: str = "") -> Source:
     from google.adk.apps.app import App
     from google.adk.workflow import BaseNode, Workflow
 
+    fail_at_once()
     if callable(source) and not isinstance(source, (BaseNode, App, type)):
         source = _called(source, f"workflow {described_as!r}", WorkflowLoadError)
     app = source if isinstance(source, App) else None

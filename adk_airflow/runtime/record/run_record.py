@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from adk_airflow.runtime import sealing
 from adk_airflow.runtime.failures import masked
 from adk_airflow.runtime.wire import json_form
 
@@ -45,12 +46,12 @@ class RunRecord:
                 "node": name,
                 "iteration": int(iteration) if iteration.isdecimal() else iteration,
                 "status": entry.status,
-                "route": json_form.for_xcom(route),
+                "route": sealing.masked(json_form.for_xcom(route))[0],
                 "seconds": seconds,
                 "error": masked(entry.error),
             }
         )
-        said = "" if route is None else f", route {route!r}"
+        said = "" if route is None else masked(f", route {route!r}")
         took = " in an earlier try" if entry.replayed else "" if seconds is None else f" after {seconds} s"
         self._log.info("Node run %s: %s%s%s", entry.path, entry.status, took, said)
         if time.monotonic() - self._pushed_at > _SECONDS_BETWEEN_PUSHES:
