@@ -229,7 +229,7 @@ class AirflowClient:
             raise
 
     def log(self, dag_id: str, run_id: str, task_id: str, *, try_number: int = 1, map_index: int = -1) -> list[str]:
-        """The lines that one try of a task instance logged, tracebacks included."""
+        """The lines that one try of a task instance logged, tracebacks included; of these only what is in no library."""
         path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/logs/{try_number}"
         content = self.get(path, map_index=map_index, full_content=True).get("content") or []
         return [line for entry in content for line in _log_lines(entry)]
@@ -355,6 +355,9 @@ def _log_lines(entry: Any) -> list[str]:
         return []
     lines = event.splitlines() or [""]
     for error in entry.get("error_detail") or []:
-        lines += [f'  File "{f["filename"]}", line {f["lineno"]}, in {f["name"]}' for f in error.get("frames", [])]
+        frames = error.get("frames", [])
+        own = [f for f in frames if not {"site-packages", "dist-packages"} & set(Path(f["filename"]).parts)]
+        lines += [f"  ({len(frames) - len(own)} frames of libraries)"] if len(own) < len(frames) else []
+        lines += [f'  File "{f["filename"]}", line {f["lineno"]}, in {f["name"]}' for f in own]
         lines.append(f"{error.get('exc_type')}: {error.get('exc_value')}")
     return lines

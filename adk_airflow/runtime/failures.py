@@ -227,9 +227,21 @@ def place_of(error: BaseException) -> str:
     """Where in the user's own files an error comes from, ``file, line 12``; of a SyntaxError where it is. Empty: unknown."""
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         return f"{error.filename}, line {error.lineno}"
-    frames = (frame for frame in reversed(traceback.extract_tb(error.__traceback__)) if not is_library(frame.filename))
-    own = next((frame for frame in frames if not frame.filename.startswith(_OURS)), None)
+    frames = reversed(traceback.extract_tb(error.__traceback__))
+    own = next((frame for frame in frames if not is_library(frame.filename, ours=True)), None)
     return f"{own.filename}, line {own.lineno}" if own is not None else ""
+
+
+def begin_in_own_code(error: BaseException) -> None:
+    """Lets the tracebacks of an error, and of those that it came from, begin in the user's own files, if they go through any.
+
+    What comes before is google-adk's engine and this package: the same some twenty frames for every node.
+    """
+    for one in chain(error):
+        frame = one.__traceback__
+        while frame is not None and is_library(frame.tb_frame.f_code.co_filename, ours=True):
+            frame = frame.tb_next
+        one.__traceback__ = frame or one.__traceback__
 
 
 def add_note(error: BaseException, note: str) -> None:
@@ -246,7 +258,9 @@ def _shows_cut(error: BaseException) -> bool:
     return "JSONDecodeError" in names or "MAX_TOKENS" in str(error)
 
 
-def is_library(path: str) -> bool:
-    """Whether a file, or a folder with a slash at the end, is Python's or an installed package's."""
+def is_library(path: str, *, ours: bool = False) -> bool:
+    """Whether a file, or a folder with a slash at the end, is Python's, an installed package's or (``ours``) of this one."""
     parts = set(path.split(os.sep))
-    return bool({"site-packages", "dist-packages", "asyncio"} & parts) or path.startswith(("<", _STDLIB))
+    return bool({"site-packages", "dist-packages", "asyncio"} & parts) or path.startswith(
+        ("<", _STDLIB, *([_OURS] if ours else []))
+    )

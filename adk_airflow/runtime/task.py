@@ -357,6 +357,7 @@ class Task:
                 "%s failed (%s): %s",
                 subject[:1].upper() + subject[1:], result.error_path or self.name, failures.one_line(result.error),
             )  # fmt: skip
+            failures.begin_in_own_code(result.error)
             raise result.error
         return envelope
 

@@ -149,6 +149,8 @@ def test_the_log_of_a_failure_is_one_good_line_and_one_traceback(
 
     assert "Workflow 'orders', node 'bad' failed (orders@1/bad@1): LookupError: no such customer at all" in shown
     assert shown.count("Traceback (most recent call last)") == 1
+    assert f'File "{__file__}", line ' in shown.partition("Task failed with exception")[2]
+    assert "_node_runner.py" not in shown.partition("Task failed with exception")[2]  # the engine's frames, the same for all
     assert shown.count("[error    ]") == 2  # that line, and Airflow's with the traceback
     assert [record.levelname for record in caplog.records if "no such customer" in record.getMessage()] == ["WARNING"]
 
