@@ -20,6 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code: 0 done, 1 failed, 2 wrong usage (raised by argparse as ``SystemExit``), 130 interrupted.
     """
     parser = argparse.ArgumentParser(prog="adk-airflow", description="Run Google ADK workflows as Airflow DAGs.")
+    parser.add_argument("--version", action=_Version, help="show the versions of adk-airflow, google-adk, Airflow and Python")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for add in _SUBCOMMANDS:
         add(subparsers)
@@ -29,6 +30,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
+
+
+class _Version(argparse.Action):
+    """Prints the versions and ends: they are looked up only then."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **kwargs: Any) -> None:
+        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, **kwargs)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from importlib.metadata import version
+
+        packages = ("adk-airflow", "google-adk", "apache-airflow")
+        print("\n".join([*(f"{name} {version(name)}" for name in packages), f"Python {sys.version.split()[0]}"]))
+        parser.exit()
 
 
 def _add_demo(subparsers: Subparsers) -> None:
@@ -123,12 +138,20 @@ def _add_run(subparsers: Subparsers) -> None:
     _add_workflow(parser)
     parser.add_argument("--input", default="", metavar="TEXT", help="the user message; JSON for a node that takes data")
     parser.add_argument("--state", type=_json_object, default={}, metavar="JSON", help="the initial session state")
+    conn_help = "Airflow connection of the agents' models, as llm_conn_id of AdkDag: AIRFLOW_CONN_<CONN_ID>, or of your Airflow"
+    parser.add_argument("--conn", metavar="CONN_ID", help=conn_help)
     parser.add_argument("--json", action="store_true", help="print output, state and node runs as one JSON object at the end")
 
     def run(arguments: argparse.Namespace) -> int:
         from adk_airflow.workflow_commands import run
 
-        return run(arguments.workflow, input=arguments.input, state=arguments.state, as_json=arguments.json)
+        return run(
+            arguments.workflow,
+            input=arguments.input,
+            state=arguments.state,
+            as_json=arguments.json,
+            conn=arguments.conn,
+        )
 
     parser.set_defaults(run=run)
 
@@ -181,7 +204,7 @@ def _extra(name: str, command: str) -> Iterator[None]:
             raise
         sys.exit(
             f"adk-airflow: `adk-airflow {command}` needs the Python package {missing!r}, which is not installed here."
-            f' Install the extra that it comes with: pip install "adk-airflow[{name}]"'
+            f' Install the extra that it comes with, in a clone of adk-airflow: pip install -c constraints.txt ".[{name}]"'
         )
 
 

@@ -153,6 +153,7 @@ class AdkGraphOperator(AdkSpecOperator, AdkInputOperator, SkipMixin):
             if firing.route is not None:
                 targets = ", ".join(firing.next) or "nothing"
                 self.log.info("Node %r emitted route %r: goes on to %s", firing.node, firing.route, targets)
+                task.warn_of_route(firing.node, firing.route)
         chosen = {name for firing in envelope.firings for name in firing.next}
         skipped = [task_id for name, task_id in self.spec.skips.items() if name not in chosen]
         if skipped:

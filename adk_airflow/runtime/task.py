@@ -29,6 +29,7 @@ from adk_airflow.runtime.wire.triggers import Parent, Trigger
 if TYPE_CHECKING:
     from adk_airflow.runtime.adk.runner import Run, RunResult
     from adk_airflow.runtime.inbox import Inbox
+    from adk_airflow.runtime.record.entries import Entry
     from adk_airflow.runtime.record.task_record import TaskRecord
     from adk_airflow.runtime.run_usage import RunUsage
     from adk_airflow.runtime.services.models import ModelConnections
@@ -138,6 +139,7 @@ class Task:
         self.received: Any = None
         self.outbox = Outbox()
         self.session_id = ""
+        self._warned: set[str] = set()
         limit = step.execution_timeout.total_seconds() if step.execution_timeout else None
         self.loop = TaskLoop(self.where, seconds=limit, log=step.log)
 
@@ -307,11 +309,31 @@ class Task:
         from adk_airflow.runtime.record.run_record import RunRecord
 
         shown = RunRecord(self.context["ti"], self.step.log)
-        run.record.readers.append(shown.add)
+        run.record.readers += [shown.add, self._warn_of_run]
         try:
             return self.wait_for(work(run))
         finally:
             shown.push()
+
+    def _warn_of_run(self, entry: Entry) -> None:
+        if entry.kind == "node" and entry.status == "ok":
+            self.warn_of_route(entry.path, entry.content.get("route"))
+
+    def warn_of_route(self, node: str, route: Any) -> None:
+        """Warns, once, of a route after which nothing runs although the node has edges.
+
+        Args:
+            node: The node, or the path of its run.
+            route: The route that it emitted; None for none.
+        """
+        from adk_airflow.runtime.adk import graph
+
+        workflows = (*self.source.parents, self.source.workflow)
+        is_path = "/" in node
+        text = graph.unroutable_run(workflows[0], node, route) if is_path else graph.unroutable(workflows[-1], node, route)
+        if text and text not in self._warned:
+            self._warned.add(text)
+            self.step.log.warning("%s", text[:1].upper() + text[1:])
 
     # -- send --------------------------------------------------------------------------------------------
 
@@ -366,6 +388,7 @@ class Task:
                 "%s failed (%s): %s",
                 subject[:1].upper() + subject[1:], result.error_path or self.name, failures.one_line(result.error),
             )  # fmt: skip
+            failures.begin_in_own_code(result.error)
             raise result.error
         return envelope
 

@@ -65,6 +65,7 @@ class Node:
         kind: Its kind; ``other`` for a class of the user's own.
         label: The word for its kind: the kind, or the name of that class.
         description: Its description or the first line of its function's docstring.
+        doc: What its task's page says of it, as Markdown.
         join: It waits for all its predecessors.
         item_label: For a parallel worker: the word for the kind of the node that runs for each item.
         max_parallel_workers: For a parallel worker: how many items run at once at most, None for no limit.
@@ -86,6 +87,7 @@ class Node:
     reads_history: bool = False
     inner: Graph | None = None
     questions: tuple[str, ...] = ()
+    doc: str = ""
 
 
 @dataclass(frozen=True)
@@ -239,6 +241,7 @@ def _read_node(node: BaseNode) -> Node:
     from adk_airflow.runtime.adk.graph import body_of, parallel_worker_of, waits_for_all
     from adk_airflow.runtime.adk.may_ask import questions_of
     from adk_airflow.translator.kinds import kind_label, match
+    from adk_airflow.translator.node_doc import doc_of
 
     worker, inner = parallel_worker_of(node), body_of(node)
     return Node(
@@ -253,6 +256,7 @@ def _read_node(node: BaseNode) -> Node:
         reads_history=match(inner) == "agent" and getattr(inner, "mode", None) not in ("single_turn", "task"),
         inner=_read_workflow(node) if isinstance(node, Workflow) and node.graph is not None else None,
         questions=tuple(questions_of(node)),
+        doc=doc_of(node),
     )
 
 

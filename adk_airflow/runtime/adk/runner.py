@@ -16,9 +16,11 @@ from google.adk.sessions.in_memory_session_service import InMemorySessionService
 from google.adk.workflow import BaseNode
 
 from adk_airflow.runtime import failures
+from adk_airflow.runtime.adk.cli import short_failures
 from adk_airflow.runtime.adk.credentials import Credentials, KeptCredentials
 from adk_airflow.runtime.adk.graph import without_wrapper
 from adk_airflow.runtime.adk.guarded import guarded
+from adk_airflow.runtime.adk.parameters import explain_parameter
 from adk_airflow.runtime.adk.questions import Question, Questions
 from adk_airflow.runtime.adk.recorded_model import recorded
 from adk_airflow.runtime.adk.recorder import Recorder
@@ -144,6 +146,15 @@ async def drive(
     async def stored() -> Session | None:
         return await sessions.get_session(app_name=run.app.name, user_id=USER_ID, session_id=run.session_id)
 
+    async def stored_if_copied() -> Session | None:
+        """The session at the end; None where it holds what cannot be copied (a lock, an open file), which the outbox tells."""
+        try:
+            return await stored()
+        except Exception:
+            if run.session_service is not None:
+                raise
+            return None
+
     given = copy.deepcopy(run.state)
     if run.session_service is None or await stored() is None:
         await sessions.create_session(app_name=run.app.name, user_id=USER_ID, session_id=run.session_id, state=given)
@@ -158,10 +169,13 @@ async def drive(
         credential_service=KeptCredentials(),
     )
     try:
-        await _consume(runner, run, given, result, questions)
+        with short_failures(failures.one_line):
+            await _consume(runner, run, given, result, questions)
         if result.error is not None:
             result.call_failed = recorder.call_failed(result.error)
-        session = await stored()
+            root = run.parents[0].workflow if run.parents else run.workflow
+            explain_parameter(result.error, root, result.error_path, result.state.keys() | run.state.keys())
+        session = await stored_if_copied()
         if session is not None and (result.error is not None or not part):
             # ADK keeps what an event carried; what a cancelled branch set after its last event is gone.
             temp = {key: value for key, value in result.state.items() if str(key).startswith("temp:")}

@@ -42,14 +42,16 @@ class Firing:
     waiting: bool = False
 
     def to_json(self, seal: Seal = as_it_is) -> dict[str, Any]:
-        return {
-            "node": self.node,
-            "output": _encoded(self.output, "its output", seal),
-            "route": _encoded(self.route, "its route", seal),
-            "branch": self.branch,
-            "next": list(self.next),
-            "waiting": self.waiting,
-        }
+        return _filled_first(
+            {
+                "node": self.node,
+                "output": _encoded(self.output, "its output", seal),
+                "route": _encoded(self.route, "its route", seal),
+                "next": list(self.next),
+                "branch": self.branch,
+                "waiting": self.waiting,
+            }
+        )
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Firing:
@@ -105,20 +107,22 @@ class Envelope:
             ValueNotTransferableError: An output or a route has no JSON form; the message says which.
         """
         body = codec.dumps(
-            {
-                "task": self.task,
-                "workflow": self.workflow,
-                "node": self.node,
-                "message": seal(codec.encode(self.message), ""),
-                "firings": [firing.to_json(seal) for firing in self.firings],
-                "state": {key: self._entry(key, entry, seal) for key, entry in self.state.items()},
-                "lost": [[item.key, item.kept, item.lost] for item in self.lost],
-                "worker": None if self.worker is None else self.worker.to_json(),
-                "outputs": [item.to_json(lambda value: _encoded(value, "its output", seal)) for item in self.outputs],
-                "scopes": {path: list(scope) for path, scope in self.scopes.items()},
-                **({"asked": list(self.asked)} if self.asked else {}),
-                "error": None if self.error is None else list(self.error),
-            }
+            _filled_first(
+                {
+                    "task": self.task,
+                    "workflow": self.workflow,
+                    "node": self.node,
+                    "error": None if self.error is None else list(self.error),
+                    "firings": [firing.to_json(seal) for firing in self.firings],
+                    "outputs": [item.to_json(lambda value: _encoded(value, "its output", seal)) for item in self.outputs],
+                    "state": {key: self._entry(key, entry, seal) for key, entry in self.state.items()},
+                    "message": seal(codec.encode(self.message), ""),
+                    "lost": [[item.key, item.kept, item.lost] for item in self.lost],
+                    "worker": None if self.worker is None else self.worker.to_json(),
+                    "scopes": {path: list(scope) for path, scope in self.scopes.items()},
+                    **({"asked": list(self.asked)} if self.asked else {}),
+                }
+            )
         ).removeprefix("{")
         return _head(digest.of(body)) + body
 
@@ -188,6 +192,11 @@ class Envelope:
             if not firing.waiting:
                 has, output = firing.output is not None, firing.output
         return has, output
+
+
+def _filled_first(data: dict[str, Any]) -> dict[str, Any]:
+    """The fields that hold something before those that do not: people read the text, too."""
+    return dict(sorted(data.items(), key=lambda item: item[1] is None or item[1] == [] or item[1] == {} or item[1] is False))
 
 
 def _head(digest: object) -> str:
