@@ -126,7 +126,33 @@ def _add_run(subparsers: Subparsers) -> None:
     parser.set_defaults(run=run)
 
 
-_SUBCOMMANDS: list[Callable[[Subparsers], None]] = [_add_demo, _add_up, _add_down, _add_plan, _add_draw, _add_run]
+def _add_clean_records(subparsers: Subparsers) -> None:
+    parser = subparsers.add_parser("clean-records", help="remove old records of tasks")
+    parser.add_argument(
+        "--older-than",
+        type=_days,
+        metavar="DAYS",
+        help="last written to so long ago (default: [adk_airflow] keep_records_days)",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="only say which")
+
+    def run(arguments: argparse.Namespace) -> int:
+        from adk_airflow.record_commands import clean_records
+
+        return clean_records(older_than=arguments.older_than, dry_run=arguments.dry_run)
+
+    parser.set_defaults(run=run)
+
+
+_SUBCOMMANDS: list[Callable[[Subparsers], None]] = [
+    _add_demo,
+    _add_up,
+    _add_down,
+    _add_plan,
+    _add_draw,
+    _add_run,
+    _add_clean_records,
+]
 
 
 def _add_workflow(parser: argparse.ArgumentParser) -> None:
@@ -180,6 +206,16 @@ def _nodes(text: str) -> dict[str, dict[str, Any]]:
     value = _json_object(text)
     if not all(isinstance(arguments, dict) for arguments in value.values()):
         raise argparse.ArgumentTypeError('must give a JSON object per node, such as \'{"fetch": {"batch_size": 5}}\'')
+    return value
+
+
+def _days(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be a number of days, 0 or more, not {text!r}")
     return value
 
 

@@ -40,6 +40,8 @@ ROOMS = [
     "dag",
     "decorators",
     "agents_folder",
+    "records",
+    "record_commands",
     "testing",
     "workflow_commands",
     "local",

@@ -93,12 +93,17 @@ def _redacted(text: str, name: str = "event") -> str:
     return str(mask_logs(None, "", {name: text})[name])
 
 
+def is_sensitive(name: str) -> bool:
+    """Whether Airflow takes what has this name for a secret."""
+    return _redacted("shown", name) != "shown"
+
+
 def _sensitive(data: Any, name: str = "") -> Iterator[str]:
     """The texts below keys that Airflow counts as sensitive."""
     if isinstance(data, dict):
         for key, value in data.items():
             yield from _sensitive(value, str(key))
-    elif isinstance(data, str) and data and name and _redacted("shown", name) != "shown":
+    elif isinstance(data, str) and data and name and is_sensitive(name):
         yield data
 
 

@@ -16,10 +16,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
-from adk_airflow.errors import HumanInputNotSupportedError
+from adk_airflow.errors import HumanInputNotSupportedError, ServiceConfigurationError
 from adk_airflow.runtime import failures, sending
 from adk_airflow.runtime.event_loop import TaskCancelled, TaskLoop, has_own_process
 from adk_airflow.runtime.outbox import Outbox
+from adk_airflow.runtime.record.transcript import XCOM_KEY as XCOM_RECORD
 from adk_airflow.runtime.wire import json_form
 from adk_airflow.runtime.wire.envelope import XCOM_KEY, Envelope
 from adk_airflow.runtime.wire.triggers import Parent, Trigger
@@ -28,8 +29,11 @@ if TYPE_CHECKING:
     from adk_airflow.runtime.adk.runner import Run, RunResult
     from adk_airflow.runtime.inbox import Inbox
     from adk_airflow.runtime.record.task_record import TaskRecord
+    from adk_airflow.runtime.record.transcript import Transcript
     from adk_airflow.runtime.services.models import ModelConnections
     from adk_airflow.runtime.source import Source
+
+_PATIENCE_AT_THE_END = 2.0  # seconds that a task that is being stopped waits for its record
 
 
 class Step(Protocol):
@@ -123,6 +127,7 @@ class Task:
         self.received: Any = None
         self.outbox = Outbox()
         self.session_id = ""
+        self._transcript: Transcript | None = None
         limit = step.execution_timeout.total_seconds() if step.execution_timeout else None
         self.loop = TaskLoop(self.where, seconds=limit, log=step.log)
 
@@ -158,7 +163,36 @@ class Task:
             afresh=afresh,
         )
         record.standing.on_lost = self.loop.cancel
+        self._transcript = self._transcribe(record)
         return record
+
+    def _transcribe(self, record: TaskRecord) -> Transcript | None:
+        """Has what happens kept for people and later tasks; None where the settings name no place for it."""
+        from adk_airflow.runtime.record.transcript import Transcript
+        from adk_airflow.runtime.services import settings, transcripts
+
+        attempt = record.attempt
+        try:
+            folder = transcripts.try_folder(settings.transcripts_place(), attempt.place, attempt.number)
+        except ServiceConfigurationError as error:
+            self.step.log.warning("What happens in this task is not recorded: %s. The run goes on.", failures.one_line(error))
+            return None
+        transcript = Transcript(
+            attempt, transcripts.TranscriptPlace(folder), content=settings.log_content(), log=self.step.log,
+            on_first=self._refer,
+        )  # fmt: skip
+        record.readers.append(transcript.add)
+        return transcript
+
+    def _refer(self) -> None:
+        """Pushes where the record is; not sent again where Airflow does not take it, since nothing of the run is in it."""
+        if self._transcript is None:
+            return
+        reference = self._transcript.reference()
+        try:
+            self.context["ti"].xcom_push(key=XCOM_RECORD, value=reference)
+        except Exception as error:
+            self.step.log.warning("XCom %r, where the record of this task is, could not be sent: %s", XCOM_RECORD, error)
 
     def end(self) -> None:
         """The try ends before its time: a person or a time limit ended it, or it no longer counts.
@@ -169,6 +203,9 @@ class Task:
         if (record := self.recorded()) is not None:
             record.standing.check()
             record.keep()
+            if self._transcript is not None:
+                self._transcript.close(patience=_PATIENCE_AT_THE_END)
+                self._refer()
 
     def forget(self, context: Any) -> None:
         """The task has succeeded: a callback of Airflow's."""
@@ -269,20 +306,16 @@ class Task:
         self.loop.cancel()
 
     def watch(self, run: Run, work: Callable[[Run], Awaitable[RunResult]]) -> RunResult:
-        """``wait_for`` of a run of several nodes: each of their runs is logged and shown as it ends.
+        """``wait_for`` of a run of several nodes: each of their runs is logged as it ends.
 
         Args:
             run: The Airflow run.
             work: Runs the nodes.
         """
-        from adk_airflow.runtime.record.run_record import RunRecord
+        from adk_airflow.runtime.record.run_log import node_runs_to
 
-        shown = RunRecord(self.context["ti"], self.step.log)
-        run.record.readers.append(shown.add)
-        try:
-            return self.wait_for(work(run))
-        finally:
-            shown.push()
+        run.record.readers.append(node_runs_to(self.step.log))
+        return self.wait_for(work(run))
 
     # -- send --------------------------------------------------------------------------------------------
 
@@ -326,7 +359,12 @@ class Task:
         envelope, text = self.outbox.pack(
             inbox, result, writer=self.writer, workflow=workflow, node=self.name, where=self.where
         )
+        if self._transcript is not None:
+            if result.error is not None:
+                self._transcript.failed(result.error_path, result.error)
+            self._transcript.close()
         self.push(XCOM_KEY, text)
+        self._refer()
         if result.error is not None:
             subject = self.where
             log.error(
