@@ -97,14 +97,14 @@ def transcripts_place() -> ObjectStoragePath:
     uri, conn_id = _uri("transcripts_uri"), _setting("transcripts_conn_id")
     if not uri:
         artifacts = _uri("artifacts_uri") or f"file://{_airflow_home()}/adk_artifacts"
-        uri, conn_id = _beside(artifacts, "adk_records"), conn_id or _setting("artifacts_conn_id")
+        uri, conn_id = beside(artifacts, "adk_records"), conn_id or _setting("artifacts_conn_id")
     try:
         return storage.open_place(uri, conn_id or None)
     except Exception as error:
         raise _no_place("transcripts_uri", uri, error) from None
 
 
-def _beside(uri: str, name: str) -> str:
+def beside(uri: str, name: str) -> str:
     """The URI of a folder beside another; in a bucket that is named alone, in it."""
     scheme, _, rest = uri.rstrip("/").partition("://")
     above = rest.rpartition("/")[0]

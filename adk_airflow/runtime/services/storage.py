@@ -74,7 +74,7 @@ def names_in(place: ObjectStoragePath) -> list[str]:
     fs.invalidate_cache()  # other tasks write beside this one
     try:
         found = fs.ls(place.path, detail=False)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
     return [str(path).rstrip("/").rpartition("/")[2] for path in found]
 
