@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 
 # On a real scheduler: one after the other, and one Airflow for those that can share it.
-_SCHEDULER = ("tests/local/", "tests/test_real_runs.py", "tests/dags/test_scheduled.py", "tests/toolbox/test_toolbox_real.py")
+_SCHEDULER = (
+    "tests/local/",
+    "tests/preload/test_real_tasks.py",
+    "tests/test_real_runs.py",
+    "tests/dags/test_scheduled.py",
+    "tests/toolbox/test_toolbox_real.py",
+)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -144,6 +144,18 @@ def _add_clean_records(subparsers: Subparsers) -> None:
     parser.set_defaults(run=run)
 
 
+def _add_doctor(subparsers: Subparsers) -> None:
+    parser = subparsers.add_parser("doctor", help="say what of this Airflow keeps workflows from running well")
+    parser.add_argument("--json", action="store_true", help="print what every check found as a JSON list")
+
+    def run(arguments: argparse.Namespace) -> int:
+        from adk_airflow.doctor import doctor
+
+        return doctor(as_json=arguments.json)
+
+    parser.set_defaults(run=run)
+
+
 _SUBCOMMANDS: list[Callable[[Subparsers], None]] = [
     _add_demo,
     _add_up,
@@ -152,6 +164,7 @@ _SUBCOMMANDS: list[Callable[[Subparsers], None]] = [
     _add_draw,
     _add_run,
     _add_clean_records,
+    _add_doctor,
 ]
 
 

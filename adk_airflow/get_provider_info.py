@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
+
+from adk_airflow.preload import connect_celery
 
 
 def get_provider_info() -> dict[str, Any]:
-    """The provider's name, its task decorators and its configuration section."""
+    """The provider's name, its task decorators and its configuration section.
+
+    It is also the only thing of ours that Airflow calls in a Celery worker before that forks; see ``adk_airflow.preload``.
+    """
+    connect_celery(sys.argv)
     return {
         "package-name": "adk-airflow",
         "name": "Google ADK workflows",
@@ -19,6 +26,15 @@ def get_provider_info() -> dict[str, Any]:
             "adk_airflow": {
                 "description": "Settings of adk-airflow.",
                 "options": {
+                    "preload": {
+                        "description": "Whether processes that fork tasks or parse DAG files (a scheduler with LocalExecutor, a"
+                        " Celery worker, the DAG processor) import google-adk and what else nodes need once, as they start."
+                        " Without it each task imports them anew, for 2 seconds or so.",
+                        "version_added": "0.1.0",
+                        "type": "boolean",
+                        "example": "False",
+                        "default": "True",
+                    },
                     "artifacts_uri": {
                         "description": "Where ADK artifacts are kept: any URI that Airflow's object storage knows, with an"
                         " absolute path or a bucket, shared by all workers. Empty: the folder adk_artifacts in AIRFLOW_HOME.",

@@ -6,6 +6,7 @@ import os
 import tempfile
 
 from adk_airflow.testing import use_airflow_home
+from tests.keys import set_key
 from tests.scheduler import scheduler
 from tests.servers.fixtures import anthropic, gemini
 
@@ -14,4 +15,4 @@ use_airflow_home(_HOME.name)
 # Seconds that Airflow's supervisor may take to notice the end of a process (tests/supervised.py).
 os.environ.setdefault("AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL", "1")
 
-__all__ = ["anthropic", "gemini", "scheduler"]  # fixtures
+__all__ = ["anthropic", "gemini", "scheduler", "set_key"]  # fixtures

@@ -93,7 +93,7 @@ def dag_files(sources: Mapping[str, str]) -> Iterator[None]:
             DagBundlesManager().sync_bundles_to_db(session=session)
         for name in sources:
             bag = BundleDagBag(dag_folder=folder / name, bundle_path=folder, bundle_name="dags-folder")
-            assert not bag.import_errors
+            assert not bag.import_errors, bag.import_errors
             if bag.dags:
                 sync_bag_to_db(bag, "dags-folder", None)
         yield

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 import shutil
@@ -11,10 +12,13 @@ from typing import Any
 
 import pytest
 import yaml
+from cryptography.fernet import Fernet
 
 from adk_airflow.local.server import StandaloneAirflow
+from adk_airflow.local.settings import airflow_environment
+from tests.test_distributions import CHECKOUT, CONSTRAINTS, pinned, resolve
 
-CHECKOUT = Path(__file__).parent.parent
+DOCKERFILE = CHECKOUT / "docker" / "Dockerfile"
 FILE = CHECKOUT / "docker-compose.yaml"
 CONDITIONS = {"service_started", "service_healthy", "service_completed_successfully"}
 
@@ -129,8 +133,96 @@ def test_the_image_is_built_from_what_the_builder_is_given(compose: dict[str, An
         assert f"!{source}" in allowed, source
 
 
+def airflow_services(compose: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The services that run Airflow, with those that only set it up."""
+    return {name: service for name, service in compose["services"].items() if name.startswith("airflow-")}
+
+
+def default_of(value: Any) -> str:
+    """What a value is when no variable of the environment is set."""
+    return re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", str(value))
+
+
 def test_the_image_has_the_release_of_airflow_that_the_constraints_name() -> None:
-    release = re.search(r"^apache-airflow==(.+)$", (CHECKOUT / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE)
-    assert release is not None
-    dockerfile = (CHECKOUT / "docker/Dockerfile").read_text(encoding="utf-8")
-    assert f"apache/airflow:{release[1]}-python" in dockerfile
+    release = pinned(CONSTRAINTS.read_text())["apache-airflow"]
+    assert f"ARG AIRFLOW_IMAGE=apache/airflow:slim-{release}-python" in DOCKERFILE.read_text(encoding="utf-8")
+
+
+def image_requirements() -> list[str]:
+    """What the image's pip installs, its paths as those of this checkout."""
+    text = DOCKERFILE.read_text(encoding="utf-8").replace("\\\n", " ")
+    install = re.search(r"pip install (.*?)&&", text)
+    extras = re.search(r"ARG AIRFLOW_EXTRAS=(\S+)", text)
+    assert install is not None
+    assert extras is not None
+    release = pinned(CONSTRAINTS.read_text())["apache-airflow"]
+    words = re.findall(r'"([^"]+)"', install[1])
+    words = [word.replace("${AIRFLOW_EXTRAS}", extras[1]).replace("${AIRFLOW_VERSION}", release) for word in words]
+    return [re.sub(r"^/opt/adk-airflow/?", "-e ./", word) for word in words]
+
+
+def test_all_that_the_image_installs_has_one_version_that_the_constraints_name() -> None:
+    """The slim image brings no extras of its own; that it is so can only be seen by building it, where `pip check` looks."""
+    text = DOCKERFILE.read_text(encoding="utf-8")
+    python = re.search(r"ARG AIRFLOW_IMAGE=\S+-python(\S+)", text)
+    assert python is not None
+    done = resolve(image_requirements(), python[1])
+
+    assert len(image_requirements()) == 5
+    assert done.returncode == 0, done.stderr
+    found = pinned(done.stdout)
+    assert found.items() <= pinned(CONSTRAINTS.read_text()).items()
+    assert {"celery", "redis", "psycopg2-binary", "google-adk", "llama-index-embeddings-google-genai"} <= found.keys()
+    assert "&& pip check" in text
+
+
+def test_what_tasks_on_different_workers_share_is_on_a_volume_of_the_image(compose: dict[str, Any]) -> None:
+    made = re.search(r"^RUN mkdir -p (.+)$", DOCKERFILE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert made is not None
+    for name in ("airflow-worker", "airflow-scheduler", "airflow-dag-processor", "airflow-triggerer"):
+        service = compose["services"][name]
+        mounted = {mount.split(":")[1]: mount.split(":")[0] for mount in service["volumes"]}
+        for setting in ("ARTIFACTS_URI", "MEMORY_SERVICE_URI"):
+            scheme, _, folder = service["environment"][f"AIRFLOW__ADK_AIRFLOW__{setting}"].partition("://")
+            assert scheme == "file"
+            assert mounted[folder] in compose["volumes"]
+            assert folder in made[1].split()
+        assert mounted["/opt/airflow/batch_retrieval"] in compose["volumes"]
+
+
+def test_connections_are_encrypted_by_default(compose: dict[str, Any]) -> None:
+    keys = {default_of(service["environment"]["AIRFLOW__CORE__FERNET_KEY"]) for service in airflow_services(compose).values()}
+    (key,) = keys
+
+    assert Fernet(key).decrypt(Fernet(key).encrypt(b"secret")) == b"secret"
+    assert base64.urlsafe_b64decode(key).startswith(b"for-development-only")
+
+
+def test_it_schedules_as_fast_as_make_up(compose: dict[str, Any], tmp_path: Path) -> None:
+    ours = airflow_environment(home=tmp_path, dags=tmp_path, api_port=1, log_port=2, parent={}, overrides={})
+    sections = ("AIRFLOW__SCHEDULER__", "AIRFLOW__DAG_PROCESSOR__", "AIRFLOW__WORKERS__", "AIRFLOW__TRIGGERER__")
+    wanted = {name: value for name, value in ours.items() if name.startswith(sections)}
+
+    assert len(wanted) == 6
+    for service in airflow_services(compose).values():
+        assert wanted.items() <= service["environment"].items()
+
+
+def test_a_worker_takes_a_known_number_of_tasks_and_lets_them_end(compose: dict[str, Any]) -> None:
+    worker = compose["services"]["airflow-worker"]
+
+    assert default_of(worker["environment"]["AIRFLOW__CELERY__WORKER_CONCURRENCY"]) == "4"
+    assert (worker["stop_grace_period"], worker["environment"]["DUMB_INIT_SETSID"]) == ("10m", "0")
+    for service in [*airflow_services(compose).values(), compose["services"]["postgres"]]:
+        assert service["stop_grace_period"] in ("1m", "10m")
+
+
+def test_byte_code_has_a_place_although_the_dags_are_mounted_read_only(compose: dict[str, Any]) -> None:
+    text = DOCKERFILE.read_text(encoding="utf-8")
+    prefix = re.search(r"^ENV PYTHONPYCACHEPREFIX=(\S+)$", text, re.MULTILINE)
+    assert prefix is not None
+
+    assert re.search(rf"^RUN mkdir -p .*{prefix[1]}", text, re.MULTILINE)
+    assert text.index("ENV PYTHONPYCACHEPREFIX") < text.index("RUN pip install") < text.index("compileall")
+    mounts = [mount for service in airflow_services(compose).values() for mount in service.get("volumes", [])]
+    assert {mount for mount in mounts if mount.startswith("./dags")} == {"./dags:/opt/airflow/dags:ro"}

@@ -19,7 +19,6 @@ import psutil
 from adk_airflow.local import processes
 from adk_airflow.local.client import AirflowClient
 from adk_airflow.local.errors import AirflowStartError
-from adk_airflow.local.preload import write_local_settings
 from adk_airflow.local.processes import ProcessRef
 from adk_airflow.local.settings import HOST, airflow_environment, free_port
 from adk_airflow.local.state import StandaloneState, exclusive, forget_state, read_state, write_state
@@ -172,7 +171,6 @@ class StandaloneAirflow:
             began = time.monotonic()
             if self._clear_leftovers():
                 step("ending what was left of an earlier one", time.monotonic() - began)
-            write_local_settings(self.home)
             port = free_port()
             env = airflow_environment(
                 home=self.home,

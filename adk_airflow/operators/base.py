@@ -9,7 +9,7 @@ from airflow.sdk import BaseOperator
 
 from adk_airflow.errors import ValueNotTransferableError
 from adk_airflow.operators.retries import TaskRetries
-from adk_airflow.runtime.task import Task, last_plain_output, live, materialized
+from adk_airflow.runtime.task import Task, live, materialized
 
 if TYPE_CHECKING:
     from adk_airflow.runtime.adk.runner import RunResult
@@ -91,7 +91,7 @@ class AdkOperator(BaseOperator):
 
     def plain_output(self, task: Task, envelope: Envelope) -> Any:
         """What people and other tasks see as this task's ``return_value``; None for no output."""
-        return last_plain_output(envelope, task.name)
+        return task.last_plain_output(envelope, task.name)
 
     def skip_untriggered(self, task: Task, envelope: Envelope, output: Any) -> None:
         """Has Airflow skip what this task alone could have triggered and did not: nothing, without a place in a graph."""

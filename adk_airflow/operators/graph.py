@@ -15,7 +15,6 @@ from adk_airflow.runtime.envelopes import Envelopes, task_states
 from adk_airflow.runtime.event_loop import TaskCancelled
 from adk_airflow.runtime.start import Start
 from adk_airflow.runtime.task import Task
-from adk_airflow.runtime.wire import json_form
 from adk_airflow.runtime.wire.envelope import Envelope
 
 if TYPE_CHECKING:
@@ -65,10 +64,9 @@ class AdkGraphOperator(AdkSpecOperator, AdkInputOperator, SkipMixin):
         if not self.spec.starts:
             self._show_no_template("input", "state")
 
-    def envelopes(self, task: Task, output_tasks: Mapping[str, str]) -> Envelopes:
-        """Reads what these tasks left."""
-        everything = self.trigger_rule == "all_success"
-        return Envelopes(task.context, output_tasks.values(), where=task.where, all_succeeded=everything)
+    def envelopes(self, task: Task) -> Envelopes:
+        """Reads what the tasks before it left."""
+        return Envelopes(task.context, where=task.where, all_succeeded=self.trigger_rule == "all_success")
 
     def receive(self, task: Task) -> Inbox:
         """Reads what reached the nodes.
@@ -79,14 +77,13 @@ class AdkGraphOperator(AdkSpecOperator, AdkInputOperator, SkipMixin):
         """
         from adk_airflow.runtime import inbox
 
-        workflow, before = task.source.workflow, self.spec.output_tasks
-        envelopes = self.envelopes(task, before)
+        workflow, envelopes = task.source.workflow, self.envelopes(task)
         start, error = None, None
         if self.spec.starts:
             if self.spec.first_tasks:
                 self._check_group(task)
             start, error = self._enter(task)
-        found = inbox.read(workflow, self.spec.nodes, start=start, output_tasks=before, envelopes=envelopes)
+        found = inbox.read(workflow, self.spec.nodes, start=start, output_tasks=self.spec.output_tasks, envelopes=envelopes)
         if not found.arrivals and error is None:
             raise AirflowSkipException(
                 f"workflow {workflow.name!r}: no predecessor of node {self.spec.node!r} triggered it in this run"
@@ -191,7 +188,7 @@ class AdkRegionOperator(AdkGraphOperator):
     def plain_output(self, task: Task, envelope: Envelope) -> Any:
         """The last plain output of each node that gave one, by name."""
         outputs = {name: envelope.last_output(name) for name in self.spec.nodes}
-        return {name: json_form.for_xcom(output) for name, (has, output) in outputs.items() if has}
+        return {name: task.plain(output) for name, (has, output) in outputs.items() if has}
 
 
 class AdkNodeOperator(AdkGraphOperator):

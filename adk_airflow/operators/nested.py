@@ -9,7 +9,6 @@ from airflow.sdk.exceptions import AirflowSkipException
 from adk_airflow.operators.graph import AdkGraphOperator
 from adk_airflow.runtime.outbox import Outbox
 from adk_airflow.runtime.start import START
-from adk_airflow.runtime.wire import json_form
 from adk_airflow.runtime.wire.envelope import Envelope, Firing
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ class AdkNestedInputOperator(AdkGraphOperator):
 
     def plain_output(self, task: Task, envelope: Envelope) -> Any:
         """The plain input."""
-        return json_form.for_xcom(envelope.firings[0].output)
+        return task.plain(envelope.firings[0].output)
 
     def skip_untriggered(self, task: Task, envelope: Envelope, output: Any) -> None:
         """Nothing: the ``output`` task does it."""
@@ -62,7 +61,7 @@ class AdkOutputOperator(AdkGraphOperator):
         from adk_airflow.runtime import inbox
 
         tasks, workflow = self.spec.inner_tasks, self._workflow(task)
-        reader = self.envelopes(task, tasks)
+        reader = self.envelopes(task)
         found = inbox.read_back(workflow, self.spec.nodes or list(tasks), tasks, reader)
         if not found:
             raise AirflowSkipException(f"{task.where}: no node of workflow {workflow.name!r} was triggered")

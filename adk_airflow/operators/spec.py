@@ -19,11 +19,12 @@ class TaskSpec:
         starts: START has an edge to the node, so the run's input and initial state enter here.
         nested: For an output task: the workflow is a nested one, and the task has a place in the graph around it.
         nodes: The nodes that run in the task, in ADK's order; of an output task the terminal nodes of its workflow.
-        output_tasks: For each node before these, near or far, the full id of the task that leaves its output.
+        output_tasks: For each node of the same workflow the full id of the task that leaves its output; of a nested one START
+            included. One mapping for all its tasks.
         skips: For each node that only this task triggers, the full id of its first task: skipped when it is not triggered.
         first_tasks: Of a task that START and other nodes trigger: the full ids of the first tasks of the nodes that only START
             triggers.
-        inner_tasks: Of an output task: as ``output_tasks``, for the nodes of its workflow; of a nested one START included.
+        inner_tasks: Of an output task: as ``output_tasks``, for the nodes of its workflow.
         items_task: Of the tasks of a parallel worker: full id of the one that makes the list.
         run_task: Of the last task of a parallel worker: full id of the mapped one.
     """

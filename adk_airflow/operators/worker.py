@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from adk_airflow.errors import EnvelopeError, ValueNotTransferableError
 from adk_airflow.operators.graph import AdkGraphOperator, AdkSpecOperator
+from adk_airflow.runtime import sealing
 from adk_airflow.runtime.envelopes import Envelopes
 from adk_airflow.runtime.outbox import Outbox
 from adk_airflow.runtime.wire import codec, json_form
 from adk_airflow.runtime.wire.envelope import Envelope
+from adk_airflow.runtime.wire.sealed import Seal
 from adk_airflow.runtime.wire.triggers import Item
 from adk_airflow.runtime.wire.worker import Batch, ItemOutput, WorkerRun, WorkerRuns, batches
 
@@ -54,7 +56,9 @@ class AdkItemsOperator(AdkGraphOperator):
         size = self.batch_size or smallest_batch(lengths, conf.getint("core", "max_map_length"))
         found = batches(lists, size)
         digits = len(str(sum(lengths)))
-        task.received = [self._element(task, batch, digits) for batch in found]
+        seal = sealing.Sealing()
+        task.received = [self._element(task, batch, digits, seal) for batch in found]
+        seal.warn(task.where)
         runs = tuple(
             WorkerRun(length, trigger.branch, trigger.sub_branch) for length, trigger in zip(lengths, triggers, strict=True)
         )
@@ -62,10 +66,10 @@ class AdkItemsOperator(AdkGraphOperator):
         self.log.info("%d item(s) in %d task(s)", sum(lengths), len(found))
         return RunResult(state=task.inbox.values)
 
-    def _element(self, task: Task, batch: Batch, digits: int) -> dict[str, str]:
+    def _element(self, task: Task, batch: Batch, digits: int, seal: Seal) -> dict[str, str]:
         def encode(item: Item) -> Any:
             try:
-                return codec.encode(item.value)
+                return seal(codec.encode(item.value), "the list of its items")
             except ValueNotTransferableError as error:
                 raise ValueNotTransferableError(
                     f"{task.where}: item {item.index} cannot travel to another task: {error}"
@@ -95,9 +99,9 @@ def smallest_batch(lengths: Sequence[int], most: int) -> int:
 def item_label(value: Any) -> str:
     """A short text for one item: its ``label``, ``query``, ``name``, ``title`` or ``id``; or its first short text; or itself.
 
-    At most 120 characters on one line.
+    At most 120 characters on one line, without secrets.
     """
-    shown = json_form.to_json(value)
+    shown, _ = sealing.masked(json_form.to_json(value))
     if isinstance(shown, Mapping):
         named = [shown[key] for key in _LABEL_KEYS if isinstance(shown.get(key), (str, int, float)) and _line(shown[key])]
         texts = list(filter(_line, _texts(shown)))
@@ -187,7 +191,7 @@ class AdkItemOperator(AdkSpecOperator):
 
     def plain_output(self, task: Task, envelope: Envelope) -> Any:
         """The plain output of the item, or the list of them where a mapped task takes several."""
-        outputs = [json_form.for_xcom(item.output) for item in envelope.outputs]
+        outputs = [task.plain(item.output) for item in envelope.outputs]
         batch, _ = task.received
         return outputs[0] if batch.single else outputs
 
@@ -244,7 +248,7 @@ def _read_runs(task: Task, items_task: str) -> tuple[WorkerRuns, Envelope]:
     Raises:
         EnvelopeError: It left nothing, or cannot be used.
     """
-    envelope = Envelopes(task.context, [items_task], where=task.where).get(items_task)
+    envelope = Envelopes(task.context, where=task.where).get(items_task)
     if envelope is None or envelope.worker is None:
         raise EnvelopeError(f"{task.where}: task {items_task!r} left no list of items. Clear it, so that it runs again.")
     return envelope.worker, envelope

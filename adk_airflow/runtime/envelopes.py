@@ -17,19 +17,25 @@ class Envelopes:
 
     Args:
         context: The task's context.
-        task_ids: The unmapped tasks that may be asked for.
         where: Who reads, for errors: the workflow and the node.
-        all_succeeded: This task runs only after all of them succeeded, so nobody need ask for their states.
+        all_succeeded: This task runs only after all that it reads succeeded, so nobody need ask for their states.
+
+    Attributes:
+        states: The states of the tasks that were asked for so far, by id; empty for one that has none.
     """
 
-    def __init__(
-        self, context: Mapping[str, Any], task_ids: Iterable[str] = (), *, where: str, all_succeeded: bool = False
-    ) -> None:
+    def __init__(self, context: Mapping[str, Any], *, where: str, all_succeeded: bool = False) -> None:
         self._ti = context["ti"]
         self._where = where
+        self._all_succeeded = all_succeeded
         self._found: dict[str, Envelope] = {}
-        ids = sorted(set(task_ids))
-        self.states = dict.fromkeys(ids, "success") if all_succeeded else task_states(self._ti, ids)
+        self.states: dict[str, str] = {}
+
+    def ask(self, task_ids: Iterable[str]) -> None:
+        """Asks for the states of several unmapped tasks at once, those that are not known yet."""
+        ids = [task_id for task_id in dict.fromkeys(task_ids) if task_id not in self.states]
+        found = dict.fromkeys(ids, "success") if self._all_succeeded else task_states(self._ti, ids)
+        self.states.update({task_id: found.get(task_id, "") for task_id in ids})
 
     def get(self, task_id: str) -> Envelope | None:
         """What an unmapped task left; None when it was skipped or has not run.
@@ -37,7 +43,8 @@ class Envelopes:
         Raises:
             EnvelopeError: It cannot be used, or is not there although the task is in state success: a person marked it.
         """
-        if self.states.get(task_id) != "success":
+        self.ask([task_id])
+        if self.states[task_id] != "success":
             return None
         if task_id not in self._found:
             # map_indexes=None: what an unmapped task left, whatever this task is.

@@ -12,6 +12,7 @@ import os
 import re
 import traceback
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
@@ -24,13 +25,22 @@ if TYPE_CHECKING:
 # -- secrets -----------------------------------------------------------------------------------------------
 
 _LEAST_SECRET = 8  # characters; a shorter value of the environment is no key, and would be hidden inside of words
-_ENVIRONMENT = re.compile(r"(_|^)(API_?KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
+_LEAST_WORD = 16  # likewise of a value that is a word
+_ENVIRONMENT = re.compile(r"(_|^)((API|ACCESS|SECRET|PRIVATE|FERNET|ACCOUNT)_?KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
 # What vendors' keys and tokens look like: some are in the code, where Airflow does not know them.
 _KEYS = re.compile(
-    r"AIza[\w-]{20,}|AQ\.[\w-]{20,}|ya29\.[\w.-]{20,}|sk-[\w-]{20,}"
-    r"|(?<=[?&]key=)[^\s&\"'<>]{8,}|(?<=Bearer )[\w.~+/=-]{16,}|(?<=Basic )[\w+/=-]{16,}"
+    r"(?<![\w-])(?:AIza[\w-]{20,200}|AQ\.[\w-]{20,500}|ya29\.[\w.-]{20,2000}|1//0[\w-]{30,500}|GOCSPX-[\w-]{20,200}"  # Google
+    r"|sk-(?=[\w-]*\d)[\w-]{20,500}|[rs]k_live_\w{20,500}|gsk_\w{40,500}|xai-\w{40,500}|hf_\w{30,500}"  # vendors of models
+    r"|gh[opsu]_\w{36,500}|github_pat_\w{22,500}|xox[a-z]-[\w-]{20,500}|AKIA[0-9A-Z]{16}"
+    r"|eyJ[\w-]{10,2000}\.[\w-]{10,4000}\.[\w-]{10,2000})(?![\w-])"  # a JSON web token
+    r"|(?<=[?&]key=)(?=[^\s&]{0,500}\d)[^\s&\"'<>]{8,500}"
+    r"|(?<=Bearer )(?=\S{0,500}\d)[\w.~+/=-]{16,4000}|(?<=Basic )(?=\S{0,500}[\d=])[\w+/=-]{16,4000}"
+    r"|-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----[^-]{1,10000}-----END [A-Z ]{0,20}PRIVATE KEY-----"
 )
-_URL_ENCODED = re.compile(r"[^\s\"'<>?&=]*%[0-9A-Fa-f]{2}[^\s\"'<>?&]*")
+_IN_URLS = re.compile(r"://[^/\s:@\"'<>]{0,200}:([^/\s@\"'<>]{5,500})@")  # the password in an address
+_told: set[tuple[int, str]] = set()  # what ``tell_masker`` told, by process
+# From where such a part begins: a search from each sign of it would take the square of its length.
+_URL_ENCODED = re.compile(r"(?:(?<=[\s\"'<>?&=])|^)[^\s\"'<>?&=]*%[0-9A-Fa-f]{2}[^\s\"'<>?&]*")
 
 
 def hide_connection(connection: Connection) -> None:
@@ -42,16 +52,30 @@ def hide_connection(connection: Connection) -> None:
         except ValueError:
             continue
     for text in texts:
-        _hide(text)
+        hide(text)
+
+
+def holds_secret(text: str) -> bool:
+    """Whether ``masked`` would change the text for a secret in it, which Airflow then knows."""
+    plain = f"{text}\n{unquote(text)}\n{unquote_plus(text)}" if "%" in text else text
+    return tell_masker(text) or _redacted(plain) != plain
+
+
+def tell_masker(text: str) -> bool:
+    """Tells Airflow of the secrets in a text that it need not know: of the environment, and what looks like a vendor's key."""
+    # Not where Airflow hides something already: a part of that may look like a key.
+    found = list(_unknown_secrets(_shown(text)))
+    for secret in found:
+        if (os.getpid(), secret) not in _told:
+            hide(secret)
+            _told.add((os.getpid(), secret))
+    return bool(found)
 
 
 def masked(text: str) -> str:
     """The text with ``***`` for each secret that Airflow knows or that looks like one, in a form that any database stores."""
-    text = _URL_ENCODED.sub(_masked_url, _redacted(text))
-    unknown = list(_unknown_secrets(text))
-    for secret in unknown:
-        _hide(secret)
-    return storable_text(_URL_ENCODED.sub(_masked_url, _redacted(text)) if unknown else text)
+    tell_masker(text)
+    return storable_text(_shown(text))
 
 
 def error_text(error: BaseException) -> str:
@@ -67,7 +91,7 @@ def one_line(error: BaseException) -> str:
 
 def hide_secrets(error: BaseException) -> None:
     """Masks the secrets in an error itself and in all errors that it came from."""
-    for one in _chain(error):
+    for one in chain(error):
         try:
             one.args = tuple(_masked_value(value) for value in one.args)
             for name, value in vars(one).items():
@@ -77,13 +101,19 @@ def hide_secrets(error: BaseException) -> None:
             continue
 
 
-def _hide(secret: str) -> None:
+def hide(secret: str) -> None:
+    """Tells Airflow to mask a text, also in the forms in which an error or a log line may quote it."""
     from airflow.sdk.log import mask_secret
 
     secret = secret.strip()
     forms = (secret, quote(secret, safe=""), quote(secret), quote_plus(secret), json.dumps(secret)[1:-1], repr(secret)[1:-1])
     for form in dict.fromkeys(forms):
         mask_secret(form)
+
+
+def _shown(text: str) -> str:
+    """The text without what Airflow knows to be secret, encoded in URLs or not."""
+    return _URL_ENCODED.sub(_masked_url, _redacted(text))
 
 
 def _redacted(text: str, name: str = "event") -> str:
@@ -109,10 +139,17 @@ def _sensitive(data: Any, name: str = "") -> Iterator[str]:
 
 def _unknown_secrets(text: str) -> Iterator[str]:
     plain = f"{text}\n{unquote(text)}" if "%" in text else text
-    for name, value in os.environ.items():
-        if _ENVIRONMENT.search(name) and len(value) >= _LEAST_SECRET and value in plain:
+    for name in filter(_is_of_secret, os.environ):
+        value = os.environ.get(name, "")
+        if len(value) >= (_LEAST_WORD if value.isalpha() else _LEAST_SECRET) and value in plain:
             yield value
     yield from _KEYS.findall(plain)
+    yield from (found for found in _IN_URLS.findall(plain) if found != "***")
+
+
+@lru_cache(maxsize=4096)
+def _is_of_secret(name: str) -> bool:
+    return _ENVIRONMENT.search(name) is not None
 
 
 def _masked_url(found: re.Match[str]) -> str:
@@ -138,7 +175,7 @@ def _masked_value(value: Any) -> Any:
     return value
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
+def chain(error: BaseException) -> Iterator[BaseException]:
     """The error, what it was raised from or beside, and the members of groups; each once."""
     seen: set[int] = set()
     waiting: list[BaseException | None] = [error]

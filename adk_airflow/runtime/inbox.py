@@ -69,8 +69,8 @@ def read(
         workflow: The loaded workflow.
         names: The nodes.
         start: What the run gives, when START of the outermost workflow has an edge to one of them; else None.
-        output_tasks: For each node before them, near or far, the id of the task that leaves its output. In a nested workflow
-            also for its START: the task that takes its input.
+        output_tasks: For each node of the workflow the id of the task that leaves its output. In a nested workflow also for its
+            START: the task that takes its input.
         envelopes: Reads what they left.
 
     Raises:
@@ -105,9 +105,21 @@ def predecessors(workflow: Workflow, node: str) -> list[str]:
     return list(dict.fromkeys(e.from_node.name for e in workflow.graph.edges if e.to_node.name == node))
 
 
+def _all_predecessors(workflow: Workflow) -> dict[str, dict[str, None]]:
+    """The predecessors of every node that has some, by name."""
+    assert workflow.graph is not None
+    found: dict[str, dict[str, None]] = {}
+    for edge in workflow.graph.edges:
+        found.setdefault(edge.to_node.name, {})[edge.from_node.name] = None
+    return found
+
+
 def _by_dependency(workflow: Workflow, names: Sequence[str]) -> list[str]:
     """The order in which the nodes' runs reach their successors: as given, but none before one that it depends on."""
-    before = {name: _ancestors(workflow, name) for name in names}
+    if len(names) < 2:
+        return list(names)
+    direct = _all_predecessors(workflow)
+    before = {name: _ancestors(direct, name) for name in names}
     found: list[str] = []
     while len(found) < len(names):
         rest = [name for name in names if name not in found]
@@ -116,14 +128,15 @@ def _by_dependency(workflow: Workflow, names: Sequence[str]) -> list[str]:
     return found
 
 
-def _ancestors(workflow: Workflow, node: str) -> set[str]:
+def _ancestors(direct: Mapping[str, Iterable[str]], node: str) -> set[str]:
+    """The nodes before one, near or far, by the predecessors of each node."""
     found: set[str] = set()
-    todo = predecessors(workflow, node)
+    todo = list(direct.get(node, ()))
     while todo:
         name = todo.pop()
         if name not in found:
             found.add(name)
-            todo += predecessors(workflow, name)
+            todo += direct.get(name, ())
     return found
 
 
@@ -141,6 +154,8 @@ def read_back(
     found: dict[str, Envelope] = {}
     seen: set[str] = set()
     todo = list(names)
+    direct: dict[str, dict[str, None]] | None = None
+    envelopes.ask(output_tasks[name] for name in names if name in output_tasks)
     while todo:
         name = todo.pop(0)
         task = output_tasks.get(name)
@@ -150,8 +165,12 @@ def read_back(
         envelope = envelopes.get(task)
         if envelope is not None:
             found[task] = envelope
-        else:
-            todo[:0] = predecessors(workflow, name)
+            continue
+        if direct is None:
+            direct = _all_predecessors(workflow)
+        if any(output_tasks.get(before) not in envelopes.states for before in direct.get(name, ())):
+            envelopes.ask(output_tasks[before] for before in _ancestors(direct, name) if before in output_tasks)
+        todo[:0] = direct.get(name, ())
     return found
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from adk_airflow.errors import ValueNotTransferableError
 from adk_airflow.runtime import failures
+from adk_airflow.runtime.sealing import Sealing
 from adk_airflow.runtime.wire import codec, lineage
 from adk_airflow.runtime.wire.envelope import Envelope
 
@@ -36,6 +37,8 @@ class Outbox:
     ) -> tuple[Envelope, str]:
         """The envelope and its text. What cannot travel becomes the result's error, if it has none; the rest is kept.
 
+        What holds a secret is sealed in the text, or named in a warning where that cannot be done.
+
         Args:
             inbox: What the task was given.
             result: What its nodes did.
@@ -45,6 +48,7 @@ class Outbox:
             where: How errors name the node.
         """
         state = self._written(inbox, result, writer, where)
+        sealing = Sealing()
         envelope = Envelope(
             task=writer,
             workflow=workflow,
@@ -59,11 +63,13 @@ class Outbox:
             error=_error_of(result),
         )
         try:
-            return envelope, envelope.dumps()
+            text = envelope.dumps(sealing)
         except ValueNotTransferableError as error:
             result.error = result.error or ValueNotTransferableError(f"{where}: {error}")
-        envelope = replace(envelope, firings=(), outputs=(), error=_error_of(result))
-        return envelope, envelope.dumps()
+            envelope = replace(envelope, firings=(), outputs=(), error=_error_of(result))
+            text = envelope.dumps(sealing)
+        sealing.warn(where)
+        return envelope, text
 
     def _written(self, inbox: Inbox, result: RunResult, writer: str, where: str) -> lineage.State:
         """The state after the task, with what changed inside a container that ADK did not see change."""

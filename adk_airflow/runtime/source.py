@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from adk_airflow.errors import AgentLoadError, WorkflowLoadError
+from adk_airflow.runtime.adk.missing_a2a import fail_at_once
 
 if TYPE_CHECKING:
     from google.adk.apps.app import App
@@ -74,6 +75,7 @@ def load(reference: str, *, app_name: str = "") -> Source:
                 f"the workflow of {key!r} is not known in this process: the DAG file that makes it has not run here"
             )
         return resolve(_registered[key], described_as=key, app_name=app_name)
+    fail_at_once()  # before the import that builds the nodes
     return resolve(import_object(reference), described_as=reference, app_name=app_name)
 
 
@@ -121,6 +123,7 @@ def resolve(source: Any, *, described_as: str, app_name: str = "") -> Source:
     from google.adk.apps.app import App
     from google.adk.workflow import BaseNode, Workflow
 
+    fail_at_once()
     if callable(source) and not isinstance(source, (BaseNode, App, type)):
         try:
             source = source()

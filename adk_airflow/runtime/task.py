@@ -17,8 +17,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
 from adk_airflow.errors import HumanInputNotSupportedError, ServiceConfigurationError
-from adk_airflow.runtime import failures, sending
+from adk_airflow.runtime import failures, sealing, sending
 from adk_airflow.runtime.event_loop import TaskCancelled, TaskLoop, has_own_process
+from adk_airflow.runtime.log_watch import telling_the_masker
 from adk_airflow.runtime.outbox import Outbox
 from adk_airflow.runtime.record.transcript import XCOM_KEY as XCOM_RECORD
 from adk_airflow.runtime.wire import json_form
@@ -69,6 +70,7 @@ class Step(Protocol):
         """Has Airflow skip what this task alone could have triggered and did not."""
 
 
+@telling_the_masker()
 def live(step: Step, context: Mapping[str, Any], running: Callable[[Task | None], None]) -> Any:
     """Runs a task from load to skip and returns its plain output.
 
@@ -290,7 +292,7 @@ class Task:
     def _log_event(self, event: Any) -> None:
         for part in (event.content.parts or []) if event.content else []:
             if part.text:
-                self.step.log.info("%s says: %s", event.author, part.text)
+                self.step.log.info("%s says: %s", event.author, failures.masked(part.text))
 
     def wait_for(self, work: Awaitable[RunResult]) -> RunResult:
         """Runs ADK's part to its end on the task's event loop, or until Airflow cancels the task.
@@ -374,11 +376,20 @@ class Task:
             raise result.error
         return envelope
 
+    def plain(self, output: Any) -> Any:
+        """An output in the form that any task reads, without the secrets in it; a warning says so."""
+        found, hides = sealing.masked(json_form.for_xcom(output))
+        if hides:
+            self.step.log.warning(
+                "%s: there is a secret in its output. XCom 'return_value' has *** in its place; nodes of a workflow are given"
+                " the output as it is. A task of yours that needs the secret should read it where it comes from.", self.where,
+            )  # fmt: skip
+        return found
 
-def last_plain_output(envelope: Envelope, node: str) -> Any:
-    """The last output of a node in the form that any task reads; None for no output."""
-    has, output = envelope.last_output(node)
-    return json_form.for_xcom(output) if has else None
+    def last_plain_output(self, envelope: Envelope, node: str) -> Any:
+        """The last output of a node, plain; None for no output."""
+        has, output = envelope.last_output(node)
+        return self.plain(output) if has else None
 
 
 def materialized(value: Any) -> Any:

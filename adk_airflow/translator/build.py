@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from airflow.sdk import Label, TaskGroup
@@ -26,6 +27,33 @@ class Built:
 
 
 @dataclass(frozen=True)
+class Scope:
+    """The nodes of one workflow, as the specs of its tasks need them.
+
+    Attributes:
+        output_tasks: For each node the full id of the task that leaves its output.
+        number: The nodes' places in the plan.
+        before: The nodes with an edge to a node.
+        after: Those that an edge of a node enters, in the plan's order.
+        never_skipped: Those that START has an edge to, and those of regions.
+    """
+
+    output_tasks: dict[str, str] = field(default_factory=dict)
+    number: dict[str, int] = field(default_factory=dict)
+    before: dict[str, set[str]] = field(default_factory=dict)
+    after: dict[str, list[str]] = field(default_factory=dict)
+    never_skipped: set[str] = field(default_factory=set)
+
+    def add(self, name: str, output_task: str, before: Collection[str]) -> None:
+        """Adds a node."""
+        self.output_tasks[name] = output_task
+        self.number[name] = len(self.number)
+        self.before[name] = set(before)
+        for other in before:
+            self.after.setdefault(other, []).append(name)
+
+
+@dataclass(frozen=True)
 class Builder:
     """Makes the tasks of a plan in the DAG or task group that is open."""
 
@@ -42,12 +70,25 @@ class Builder:
     def full_ids(self, ids: Mapping[str, str]) -> dict[str, str]:
         return {name: self.full(task_id) for name, task_id in ids.items()}
 
+    @cached_property
+    def scopes(self) -> dict[tuple[str, ...], Scope]:
+        """The outermost workflow, and those nested in it whose nodes are tasks, by the names of the workflows on the way."""
+        found: dict[tuple[str, ...], Scope] = {}
+        for path, task_id in self.plan.output_tasks.items():
+            *around, name = path.split("/")
+            before = self.plan.predecessors.get(path, ())
+            found.setdefault(tuple(around), Scope()).add(name, self.full(task_id), before)
+        for task in self.plan.tasks:
+            # A region may be entered at several nodes, so that one of them was not triggered does not skip it.
+            apart = task.nodes if task.kind == "region" else [task.node] if task.starts else []
+            found.setdefault(task.scope, Scope()).never_skipped.update(apart)
+        return found
+
     def spec(self, task: PlannedTask) -> TaskSpec:
         """What the task stands for."""
         scope, kind = task.scope, task.kind
         runs = task.nodes if kind == "region" else (task.node,)
         nested = kind == "output"
-        inner = self.plan.output_tasks_in((*scope, task.node) if nested else ())
         in_graph = kind in ("node", "region", "items", "collect", "input", "output")
         of_worker = [self.full(before.task_id) for before in task.upstream] if kind in ("item", "collect") else []
         return TaskSpec(
@@ -59,31 +100,34 @@ class Builder:
             starts=task.starts,
             nested=nested,
             nodes=task.nodes if kind in ("output", "result") else tuple(runs),
-            output_tasks=self.full_ids(self.plan.ancestors(scope, tuple(runs))) if in_graph else {},
-            skips=self.full_ids(self._skips(scope, runs)) if in_graph else {},
-            first_tasks=tuple(map(self.full, self._first_tasks(runs))) if task.starts and task.upstream else (),
-            inner_tasks=self.full_ids(inner) if kind in ("output", "result") else {},
+            output_tasks=self.scopes[scope].output_tasks if in_graph else {},
+            skips=self._skips(scope, runs) if in_graph else {},
+            first_tasks=tuple(self._first_tasks(runs)) if task.starts and task.upstream else (),
+            inner_tasks=self.scopes[(*scope, task.node) if nested else ()].output_tasks if kind in ("output", "result") else {},
             items_task=of_worker[0] if of_worker else "",
             run_task=of_worker[1] if kind == "collect" else "",
         )
 
     def _first_tasks(self, names: Collection[str]) -> list[str]:
-        """The first tasks of the nodes before ``names`` that only START triggers."""
-        return [
-            self.plan.first_tasks[name] for name in self.plan.ancestors((), tuple(names)) if not self.plan.predecessors[name]
-        ]
+        """The first tasks of the nodes before ``names``, near or far, that only START triggers."""
+        found: dict[str, None] = {}
+        todo = [before for name in names for before in self.plan.predecessors[name]]
+        while todo:
+            name = todo.pop()
+            if name not in found and name not in names:
+                found[name] = None
+                todo.extend(self.plan.predecessors[name])
+        return [self.full(self.plan.first_tasks[name]) for name in found if not self.plan.predecessors[name]]
 
     def _skips(self, scope: tuple[str, ...], names: Collection[str]) -> dict[str, str]:
         """The nodes whose only way in is from these; START's own are never skipped."""
-        apart = {task.node for task in self.plan.tasks if task.starts and task.scope == scope}
-        # A region may be entered at several nodes, so that one of them was not triggered does not skip it.
-        apart |= {node for task in self.plan.tasks if task.kind == "region" and task.scope == scope for node in task.nodes}
-        found = {}
-        for name in self.plan.output_tasks_in(scope):
-            before = self.plan.predecessors.get(path_of(scope, name), ())
-            if before and set(before) <= set(names) and name not in names and name not in apart:
-                found[name] = self.plan.first_tasks[path_of(scope, name)]
-        return found
+        here, own = self.scopes[scope], set(names)
+        after = {name: None for own_name in names for name in here.after.get(own_name, ())}
+        return {
+            name: self.full(self.plan.first_tasks[path_of(scope, name)])
+            for name in (sorted(after, key=here.number.__getitem__) if len(own) > 1 else after)
+            if name not in own and name not in here.never_skipped and here.before[name] <= own
+        }
 
     def make(self, task: PlannedTask, made: Mapping[str, Any]) -> Any:
         """The operator of one planned task; ``made`` are those before it."""
@@ -125,10 +169,11 @@ def build(
     builder = Builder(plan, reference, app_name, prefix, start, default_args)
     tasks: dict[str, Any] = {}
     groups: dict[str, TaskGroup] = {}
+    tooltips = _tooltips(plan)
     for task in plan.tasks:
         group = task.task_id.rpartition(".")[0]
         try:
-            with _open_group(group, groups, plan):
+            with _open_group(group, groups, tooltips):
                 tasks[task.task_id] = builder.make(task, tasks)
         except (TypeError, ValueError, AttributeError) as error:
             if not task.arguments:
@@ -146,17 +191,21 @@ def build(
     return Built(dict(tasks), tasks[plan.result])
 
 
-def _open_group(path: str, groups: dict[str, TaskGroup], plan: Plan) -> contextlib.AbstractContextManager[Any]:
+def _open_group(path: str, groups: dict[str, TaskGroup], tooltips: Mapping[str, str]) -> contextlib.AbstractContextManager[Any]:
     """The task group at ``path`` (``outer.inner``), made with those around it when it is new; nothing for no path."""
     if not path:
         return contextlib.nullcontext()
     if path not in groups:
         around, _, name = path.rpartition(".")
-        with _open_group(around, groups, plan):
-            groups[path] = TaskGroup(group_id=name, tooltip=_tooltip(path, plan))
+        with _open_group(around, groups, tooltips):
+            groups[path] = TaskGroup(group_id=name, tooltip=tooltips.get(path, ""))
     return groups[path]
 
 
-def _tooltip(path: str, plan: Plan) -> str:
-    inside = (task for task in plan.tasks if task.task_id.rpartition(".")[0] == path)
-    return next((text for task in inside if (text := kinds.of_task(task).tooltip(task))), "")
+def _tooltips(plan: Plan) -> dict[str, str]:
+    """What the UI says of each task group: the first of its tasks that says something."""
+    found: dict[str, str] = {}
+    for task in plan.tasks:
+        if text := kinds.of_task(task).tooltip(task):
+            found.setdefault(task.task_id.rpartition(".")[0], text)
+    return found

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from google.adk.workflow import BaseNode, Workflow
 
     from adk_airflow.runtime.source import Source
+    from adk_airflow.translator.concurrency import Concurrency
     from adk_airflow.translator.plan import NodeKind
 
 START = "__START__"
@@ -105,19 +109,54 @@ class Graph:
     plugins: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> Node:
-        return next(node for node in self.nodes if node.name == name)
+        return self.by_name[name]
+
+    @cached_property
+    def by_name(self) -> dict[str, Node]:
+        """The nodes by their names."""
+        return {node.name: node for node in self.nodes}
+
+    @cached_property
+    def _edges_into(self) -> dict[str, list[tuple[int, Edge]]]:
+        found: dict[str, list[tuple[int, Edge]]] = {}
+        for number, edge in enumerate(self.edges):
+            found.setdefault(edge.target, []).append((number, edge))
+        return found
+
+    @cached_property
+    def _edges_from(self) -> dict[str, list[Edge]]:
+        found: dict[str, list[Edge]] = {}
+        for edge in self.edges:
+            found.setdefault(edge.source, []).append(edge)
+        return found
+
+    @cached_property
+    def concurrency(self) -> Concurrency:
+        """Which of its nodes may run at once."""
+        from adk_airflow.translator.concurrency import Concurrency
+
+        return Concurrency(self)
+
+    def edges_into(self, names: Collection[str]) -> list[Edge]:
+        """The edges that enter one of ``names``, in ADK's order."""
+        found = [numbered for name in names for numbered in self._edges_into.get(name, ())]
+        return [edge for _, edge in (sorted(found, key=itemgetter(0)) if len(names) > 1 else found)]
+
+    def edges_from(self, name: str) -> Sequence[Edge]:
+        """The edges that leave ``name``, in ADK's order."""
+        return self._edges_from.get(name, ())
 
     def terminals(self) -> list[str]:
         """The nodes without outgoing edges, in ADK's order."""
-        return [node.name for node in self.nodes if not self.successors(node.name)]
+        return [node.name for node in self.nodes if not self.edges_from(node.name)]
 
     def predecessors(self, name: str) -> tuple[str, ...]:
         """The nodes with an edge to ``name``, START included, each once, in ADK's order of edges."""
-        return tuple(dict.fromkeys(edge.source for edge in self.edges if edge.target == name))
+        return tuple(dict.fromkeys(edge.source for edge in self.edges_into([name])))
 
     def successors(self, name: str) -> tuple[str, ...]:
         """The nodes that an edge of ``name`` enters, each once, in ADK's order of edges."""
-        return tuple(dict.fromkeys(edge.target for edge in self.edges if edge.source == name))
+        return tuple(dict.fromkeys(edge.target for edge in self.edges_from(name)))
 
 
 def read_graph(source: Source) -> Graph:

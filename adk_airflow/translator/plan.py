@@ -116,24 +116,6 @@ class Plan:
         """The node (or workflow) whose output is the workflow's."""
         return next(task.node for task in self.tasks if task.task_id == self.result)
 
-    def ancestors(self, scope: tuple[str, ...], nodes: tuple[str, ...]) -> dict[str, str]:
-        """The nodes before ``nodes`` in their workflow, near or far, by name, each with the task that leaves its output."""
-        found: dict[str, str] = {}
-        todo = [before for node in nodes for before in self.predecessors.get(path_of(scope, node), ())]
-        while todo:
-            name = todo.pop()
-            if name not in found and name not in nodes:
-                found[name] = self.output_tasks[path_of(scope, name)]
-                todo.extend(self.predecessors.get(path_of(scope, name), ()))
-        return found
-
-    def output_tasks_in(self, scope: tuple[str, ...]) -> dict[str, str]:
-        """The tasks that leave the outputs of the nodes of one workflow, by name."""
-        inside = path_of(scope, "")
-        return {
-            path[len(inside) :]: task for path, task in self.output_tasks.items() if path.rpartition("/")[0] == "/".join(scope)
-        }
-
     def to_json(self) -> str:
         """The plan as JSON text. Of an argument that JSON does not know, such as a callback, it holds the name."""
         tasks = [{**vars(task), "upstream": [vars(before) for before in task.upstream]} for task in self.tasks]

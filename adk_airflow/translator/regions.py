@@ -5,7 +5,7 @@ The smallest is a single node; others are a loop, or neighbours that the user em
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from graphlib import TopologicalSorter
 
 from adk_airflow.translator.graph import START, Graph
@@ -19,17 +19,16 @@ def find_regions(graph: Graph, *, embedded: Collection[str] = ()) -> list[tuple[
         embedded: Nodes that the user embeds: neighbours among them share a region, and with them whatever lies on a way from
             one of them to another, since the tasks of a DAG cannot depend on each other in a circle.
     """
-    names = [node.name for node in graph.nodes]
+    names, embedded = [node.name for node in graph.nodes], set(embedded)
     edges = [(edge.source, edge.target) for edge in graph.edges if edge.source != START]
-    region_of = {name: name for name in names}
+    groups = _Groups(names)
     for source, target in edges:
         if source in embedded and target in embedded:
-            _unite(region_of, source, target)
-    between = [(region_of[source], region_of[target]) for source, target in edges]
-    for group in _circles(set(region_of.values()), between):
-        first = group[0]
-        for other in group[1:]:
-            _unite(region_of, first, other)
+            groups.unite(source, target)
+    for circle in _circles(dict.fromkeys((groups[source], groups[target]) for source, target in edges)):
+        for other in circle[1:]:
+            groups.unite(circle[0], other)
+    region_of = {name: groups[name] for name in names}
     members: dict[str, list[str]] = {}
     for name in names:
         members.setdefault(region_of[name], []).append(name)
@@ -42,40 +41,65 @@ def find_regions(graph: Graph, *, embedded: Collection[str] = ()) -> list[tuple[
 
 def is_loop(graph: Graph, region: Collection[str]) -> bool:
     """Whether edges inside the region lead in a circle."""
-    inside = [(edge.source, edge.target) for edge in graph.edges if edge.source in region and edge.target in region]
-    return any(source == target for source, target in inside) or bool(_circles(set(region), inside))
+    names = set(region)
+    edges = ((edge.source, edge.target) for name in region for edge in graph.edges_from(name) if edge.target in names)
+    inside = dict.fromkeys(edges)
+    return any(source == target for source, target in inside) or bool(_circles(inside))
 
 
-def _unite(region_of: dict[str, str], one: str, other: str) -> None:
-    keep, gone = region_of[one], region_of[other]
-    for name, region in region_of.items():
-        if region == gone:
-            region_of[name] = keep
+class _Groups:
+    """Names in groups, each called by the name of one of its members."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._leads_to = {name: name for name in names}
+
+    def __getitem__(self, name: str) -> str:
+        while (above := self._leads_to[name]) != name:
+            self._leads_to[name] = self._leads_to[above]
+            name = above
+        return name
+
+    def unite(self, one: str, other: str) -> None:
+        self._leads_to[self[other]] = self[one]
 
 
-def _circles(nodes: Collection[str], edges: Iterable[tuple[str, str]]) -> list[list[str]]:
-    """The groups of two or more nodes that all reach each other."""
-    following: dict[str, set[str]] = {node: set() for node in nodes}
+def _circles(edges: Iterable[tuple[str, str]]) -> list[list[str]]:
+    """The groups of two or more nodes that all reach each other (Tarjan's strongly connected components)."""
+    following: dict[str, list[str]] = {}
     for source, target in edges:
-        following[source].add(target)
-    reach = {node: _reachable(node, following) for node in nodes}
-    groups: list[list[str]] = []
-    seen: set[str] = set()
-    for node in sorted(nodes):
-        if node not in seen:
-            group = sorted({node, *(other for other in reach[node] if node in reach[other])})
-            seen.update(group)
-            if len(group) > 1:
-                groups.append(group)
-    return groups
-
-
-def _reachable(node: str, following: Mapping[str, set[str]]) -> set[str]:
-    found: set[str] = set()
-    todo = list(following[node])
-    while todo:
-        name = todo.pop()
-        if name not in found:
-            found.add(name)
-            todo.extend(following[name])
+        following.setdefault(source, []).append(target)
+    found: list[list[str]] = []
+    number: dict[str, int] = {}  # in the order of the visit
+    least: dict[str, int] = {}  # the first node of the way that is reached from here
+    way: list[str] = []
+    on_way: set[str] = set()
+    for root in following:
+        if root in number:
+            continue
+        visits = [(root, iter(following[root]))]
+        number[root] = least[root] = len(number)
+        way.append(root)
+        on_way.add(root)
+        while visits:
+            node, targets = visits[-1]
+            for target in targets:
+                if target not in number:
+                    number[target] = least[target] = len(number)
+                    way.append(target)
+                    on_way.add(target)
+                    visits.append((target, iter(following.get(target, ()))))
+                    break
+                if target in on_way:
+                    least[node] = min(least[node], number[target])
+            else:
+                visits.pop()
+                if visits:
+                    least[visits[-1][0]] = min(least[visits[-1][0]], least[node])
+                if least[node] == number[node]:
+                    group = [way.pop()]
+                    while group[-1] != node:
+                        group.append(way.pop())
+                    on_way.difference_update(group)
+                    if len(group) > 1:
+                        found.append(group)
     return found

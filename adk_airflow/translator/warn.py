@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
 
-from adk_airflow.translator.concurrency import Concurrency
 from adk_airflow.translator.graph import START, Graph
 
 
@@ -18,7 +16,8 @@ def warnings_for(graph: Graph, regions: Sequence[tuple[str, ...]], *, nested: bo
         nested: The workflow is nested in another.
     """
     region_of = {name: number for number, region in enumerate(regions) for name in region}
-    concurrency = Concurrency(graph)
+    concurrency = graph.concurrency
+    entries = _entries(graph, region_of)
     found = []
     workers = any(node.kind == "parallel_worker" and not node.policy_covers_list for node in graph.nodes)
     if workers or concurrency.any_at_once(region_of):
@@ -28,9 +27,9 @@ def warnings_for(graph: Graph, regions: Sequence[tuple[str, ...]], *, nested: bo
         )
         found.append("no-cancel-on-failure: when a branch fails, tasks of other branches that already run are not cancelled.")
     for node in graph.nodes:
-        if node.join and _pairs(graph, node.name, region_of, concurrency):
+        if node.join and _pairs(graph, node.name, region_of):
             found.append(f"join-pairing: node {node.name!r} joins nodes that may run several times; they are paired in order.")
-        if not node.join and _in_edge_order(graph, node.name, region_of, concurrency):
+        if not node.join and _in_edge_order(graph, node.name, region_of, entries):
             found.append(f"run-order: node {node.name!r} runs for its triggers in the order of the edges, not of their time.")
         if node.reads_history and (nested or set(graph.predecessors(node.name)) != {START}):
             found.append(f"agent-history: agent {node.name!r} does not see what nodes in other tasks said.")
@@ -59,25 +58,30 @@ def human_input_warnings(graph: Graph, inside: str = "") -> list[str]:
     return found
 
 
-def _in_edge_order(graph: Graph, name: str, region_of: dict[str, int], concurrency: Concurrency) -> bool:
+def _entries(graph: Graph, region_of: dict[str, int]) -> dict[int, set[str]]:
+    """For each region its nodes that an edge enters from outside."""
+    found: dict[int, set[str]] = {}
+    for edge in graph.edges:
+        if region_of.get(edge.source) != (own := region_of[edge.target]):
+            found.setdefault(own, set()).add(edge.target)
+    return found
+
+
+def _in_edge_order(graph: Graph, name: str, region_of: dict[str, int], entries: dict[int, set[str]]) -> bool:
     """Whether several tasks may trigger a node in one run: they all end before it runs for the first of them."""
     own = region_of[name]
-    entries = {edge.target for edge in graph.edges if region_of[edge.target] == own and region_of.get(edge.source) != own}
     # What comes back to the only entry of a loop comes after it anyway.
-    sources = [source for source in graph.predecessors(name) if not (entries == {name} and region_of.get(source) == own)]
-    return any(
-        region_of.get(one) != region_of.get(other)
-        and (
-            concurrency.at_once(one, other)
-            # One has triggered it, and the other is still to come.
-            or concurrency.at_once(name, one)
-            or concurrency.at_once(name, other)
-        )
-        for one, other in combinations(sources, 2)
-    )
+    comes_back = own if entries.get(own) == {name} else None
+    regions = {source: region_of.get(source) for source in graph.predecessors(name)}
+    apart = {source: region for source, region in regions.items() if comes_back is None or region != comes_back}
+    if len(set(apart.values())) < 2:
+        return False
+    # Two at once; or one has triggered it, and the other is still to come.
+    concurrency = graph.concurrency
+    return concurrency.any_at_once(apart) or any(concurrency.at_once(name, source) for source in apart)
 
 
-def _pairs(graph: Graph, join: str, region_of: dict[str, int], concurrency: Concurrency) -> bool:
+def _pairs(graph: Graph, join: str, region_of: dict[str, int]) -> bool:
     """Whether a join's predecessors run in several tasks, and one of them may trigger it more than once."""
-    edges = [edge for edge in graph.edges if edge.target == join and edge.source != START]
-    return len({region_of[edge.source] for edge in edges}) > 1 and any(map(concurrency.fires_again, edges))
+    edges = [edge for edge in graph.edges_into([join]) if edge.source != START]
+    return len({region_of[edge.source] for edge in edges}) > 1 and any(map(graph.concurrency.fires_again, edges))

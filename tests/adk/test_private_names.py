@@ -150,6 +150,10 @@ PINS = {
     "google.adk.tools.function_tool:FunctionTool._require_confirmation": Pin(ASKING),
     "google.adk.tools.authenticated_function_tool:AuthenticatedFunctionTool._credentials_manager": Pin(ASKING),
     "google.adk.auth.credential_manager:CredentialManager._auth_config": Pin(ASKING),
+    # -- its credentials --------------------------------------------------------------------------------------
+    "google.adk.auth.auth_credential:_CREDENTIAL_SECRET_KEYS": Pin(
+        "Airflow's masker would not know what ADK's auth machinery handles (credentials.py)"
+    ),
     # -- its command line -------------------------------------------------------------------------------------
     "google.adk.cli.utils.agent_loader:AgentLoader": Pin(PROJECTS, ("list_agents", "load_agent")),
     "google.adk.cli.utils.envs:load_dotenv_for_agent": Pin(

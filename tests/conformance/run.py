@@ -1,10 +1,14 @@
 """Runs the conformance cases through real DAG runs and compares them with what ADK gave in-process.
 
     python tests/conformance/run.py CASES.py EXPECTED.json [--mode tasks|embedded] [--only ID,ID] [--json FILE]
+        [--airflow URL --dags DIR --user NAME:PASSWORD]
 
 Compared exactly: status, output, final state, error type; and as a multiset the outputs per node path. Prints a line per
 disagreement and ``N of M agree`` last. Exit 0 only when every disagreement is documented in ``documented.json`` beside
 this file. Cases tagged ``hitl`` wait for human input in Airflow and are counted as left out.
+
+With ``--airflow`` the DAG runs are those of a running Airflow, whatever its executor, where each task is a process: DIR is its
+DAGs folder as this machine sees it, in which a folder ``adk_conformance`` is made, and removed at the end.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ import sys
 import tempfile
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,21 +71,20 @@ def texts_of(content: Any) -> list[str]:
     return found
 
 
-def make_recorder() -> Any:
-    """An ADK plugin that notes the output of every event: what ADK's own record of a case was made from."""
+def make_recorder(note: Callable[[str, Any], None]) -> Any:
+    """An ADK plugin that notes path and output of every event: what ADK's own record of a case was made from."""
     from google.adk.plugins.base_plugin import BasePlugin
 
     class Recorder(BasePlugin):
         def __init__(self) -> None:
             super().__init__(name="recorder")
-            self.outputs: list[tuple[str, Any]] = []
 
         async def on_event_callback(self, *, invocation_context: Any, event: Any) -> None:
             # Of a message that is the output EXPECTED.json has all parts, thoughts too.
             if event.node_info.message_as_output:
-                self.outputs.append((event.node_info.path or "", "".join(texts_of(event.content)) if event.content else ""))
+                note(event.node_info.path or "", "".join(texts_of(event.content)) if event.content else "")
             elif event.output is not None:
-                self.outputs.append((event.node_info.path or "", recorded(event.output)))
+                note(event.node_info.path or "", recorded(event.output))
 
     return Recorder()
 
@@ -107,27 +110,39 @@ def remember(texts: Sequence[str]) -> None:
     os.environ["AIRFLOW__ADK_AIRFLOW__MEMORY_SERVICE_URI"] = "conformance://memory"
 
 
-def run_case(case: Any, mode: str) -> dict[str, Any]:
-    """One case as a DAG run, in the form of EXPECTED.json (status, output, state, error, outputs)."""
+def build(case: Any, note: Callable[[str, Any], None]) -> tuple[Any, dict[str, Any]]:
+    """The case as an App, or None and what it is in the form of EXPECTED.json where it cannot be built."""
     from google.adk.apps.app import App
-
-    from adk_airflow.errors import AdkAirflowError
-    from adk_airflow.testing import run_workflow
 
     try:
         root = case.build()
     except Exception as error:
-        return {"status": "build_error", "error": type(error).__name__}
-    recorder = make_recorder()
+        return None, {"status": "build_error", "error": type(error).__name__}
+    return App(name="corpus", root_agent=root, plugins=[make_recorder(note)]), {}
+
+
+def run_case(case: Any, mode: str) -> dict[str, Any]:
+    """One case as a DAG run, in the form of EXPECTED.json (status, output, state, error, outputs)."""
+    from adk_airflow.errors import AdkAirflowError
+    from adk_airflow.testing import run_workflow
+
+    outputs: list[tuple[str, Any]] = []
+    app, failed = build(case, lambda path, value: outputs.append((path, value)))
+    if app is None:
+        return failed
     remember(case.memory)
     try:
-        app = App(name="corpus", root_agent=root, plugins=[recorder])
         run = run_workflow(app, input=case.input, state=case.state, mode=mode)
     except AdkAirflowError as error:
         return {"status": "refused", "error": f"{type(error).__name__}: {error}"}
+    return result_of(run, app.root_agent.name, outputs)
+
+
+def result_of(run: Any, name: str, outputs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """A DAG run of the workflow ``name`` in the form of EXPECTED.json."""
     # Of a parallel worker's tasks only the items run in ADK; the list that `collect` makes of them is no event.
     lists = [
-        (f"{root.name}/{task_id.removesuffix('.collect').replace('.', '/')}", recorded(value))
+        (f"{name}/{task_id.removesuffix('.collect').replace('.', '/')}", recorded(value))
         for task_id in run.task_states
         if task_id.endswith(".collect")
         for value in run.outputs.get(task_id.removesuffix(".collect"), [])
@@ -137,7 +152,7 @@ def run_case(case: Any, mode: str) -> dict[str, Any]:
         "output": recorded(run.output) if run.state == "success" else None,
         "state": recorded(dict(run.session_state)),
         "error": run.error[0] if run.error else None,
-        "outputs": per_node([*recorder.outputs, *lists]),
+        "outputs": per_node([*outputs, *lists]),
     }
 
 
@@ -171,12 +186,14 @@ def load_module(path: Path) -> Any:
     return module
 
 
-def compare(cases: list[Any], expected: dict[str, Any], mode: str) -> dict[str, list[str]]:
+def compare(
+    cases: list[Any], expected: dict[str, Any], mode: str, run: Callable[[Any, str], dict[str, Any]] = run_case
+) -> dict[str, list[str]]:
     """Runs the cases; gives for each disagreeing one what differs."""
     found: dict[str, list[str]] = {}
     for case in cases:
         try:
-            got = run_case(case, mode)
+            got = run(case, mode)
         except Exception:
             got = {"status": "crash", "error": traceback.format_exc(limit=-3)}
         wrong = differences(expected_of(expected[case.id]), got)
@@ -186,6 +203,15 @@ def compare(cases: list[Any], expected: dict[str, Any], mode: str) -> dict[str, 
     return found
 
 
+def deployed(args: argparse.Namespace, cases: list[Any]) -> Any:
+    """The cases on a running Airflow, see ``on_airflow.py``."""
+    sys.path.insert(0, str(HERE))
+    from on_airflow import deployed
+
+    module = args.cases.resolve()
+    return deployed(args.airflow, args.dags, cases, module, args.mode, user=args.user, timeout=args.timeout)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("cases", type=Path, help="Python file with CASES; its folder is importable")
@@ -193,7 +219,17 @@ def main() -> int:
     parser.add_argument("--mode", choices=("tasks", "embedded"), default="tasks", help="a task per node, or one for all")
     parser.add_argument("--only", default="", metavar="ID,ID", help="run these cases only")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the disagreements here")
+    parser.add_argument("--airflow", metavar="URL", help="run them on this Airflow instead of in this process")
+    parser.add_argument("--dags", type=Path, metavar="DIR", help="with --airflow: its DAGs folder, to be written here")
+    parser.add_argument("--user", metavar="NAME:PASSWORD", help="with --airflow: who logs in; else $AIRFLOW_TOKEN is the token")
+    parser.add_argument(
+        "--timeout", type=float, default=1800.0, metavar="SECONDS", help="with --airflow: for all runs (%(default).0f)"
+    )
     args = parser.parse_args()
+    if args.airflow and not (args.dags and args.dags.is_dir()):
+        parser.error("--airflow needs --dags, the folder in which that Airflow looks for DAG files")
+    if args.airflow and not (args.user or os.environ.get("AIRFLOW_TOKEN")):
+        parser.error("--airflow needs --user NAME:PASSWORD, or a token in the environment variable AIRFLOW_TOKEN")
 
     os.environ["AIRFLOW__LOGGING__LOGGING_LEVEL"] = "CRITICAL"
     warnings.simplefilter("ignore")
@@ -206,8 +242,13 @@ def main() -> int:
         everything = [case for case in load_module(args.cases).CASES if not only or case.id in only]
         expected = json.loads(args.expected.read_text())["cases"]
         cases = [case for case in everything if "hitl" not in case.tags and expected[case.id]["status"] != "paused"]
-        found = compare(cases, expected, args.mode)
-    documented = set(json.loads((HERE / "documented.json").read_text())[args.mode])
+        if args.airflow:
+            with deployed(args, cases) as run:
+                found = compare(cases, expected, args.mode, run)
+        else:
+            found = compare(cases, expected, args.mode)
+    lists = json.loads((HERE / "documented.json").read_text())
+    documented = {*lists[args.mode], *(lists["tasks in processes"] if args.airflow and args.mode == "tasks" else [])}
     if args.json:
         args.json.write_text(json.dumps({"mode": args.mode, "cases": len(cases), "differences": found}, indent=1))
     if left_out := len(everything) - len(cases):

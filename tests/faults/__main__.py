@@ -60,7 +60,7 @@ def _run(name: str, folder: Path, groups: Sequence[str]) -> Table:
             "kills": (kills(stand, table), _SIDE_BY_SIDE[name]),
             "clears": (clears(stand, table), _SIDE_BY_SIDE[name]),
             "answers": (answers(stand, table, model), 1),
-            "orphans": (orphans(stand, table), 2),
+            "orphans": (orphans(stand, table), 1),
             "losses": (losses(stand, table), 1),
             "places": (places(stand, table), 1),
         }

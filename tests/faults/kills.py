@@ -14,6 +14,7 @@ ALONE = calls_of_agent("alone", 5)
 PAIR = calls_of_agent("left", 3) + calls_of_agent("right", 3)
 LOOP = [("loop", str(at)) for at in range(1, 41)]
 ITEMS = [(f"item{at}", "work") for at in range(200)]
+AT_ONCE = 4
 CHILDREN = [("children", str(at)) for at in range(1, 11)]
 
 
@@ -32,7 +33,7 @@ def kills(stand: Stand, table: Table) -> list[Scenario]:
             with table.row(name) as row:
                 run, view = stand.run(dag_id, case, *at)
                 row.check(view.state == "success", f"the run {view.state}")
-                row.judge(case, calls)
+                row.judge(case, calls, at_once=AT_ONCE if calls is ITEMS else 0)
                 row.check(row.kills == len(at), f"only {row.kills} of {len(at)} processes were killed")
                 answer = stand.output(run, task)
                 row.check(answer == output, f"the answer is {answer!r}")

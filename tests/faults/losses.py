@@ -10,6 +10,7 @@ import psutil
 
 from tests.faults.dags.fault_calls import folder_of, write
 from tests.faults.kills import ALONE, found
+from tests.faults.places import FOLDER
 from tests.faults.rows import Scenario, Table
 from tests.faults.stand import Stand, until
 from tests.faults.verdict import Call, calls_of_agent, events, plan
@@ -20,17 +21,15 @@ AWAY = 100
 
 
 def orphans(stand: Stand, table: Table) -> list[Scenario]:
-    """Tasks whose supervisor is killed, and which go on beside their retry; all may run side by side."""
+    """Tasks that go on without their supervisor, beside their retry, and tasks that are lost with it; one after the other."""
 
-    def of(case: str, kind: str) -> dict[str, Any] | None:
-        return next((event for event in events(case) if event["event"] == kind), None)
-
-    def end_of_orphan(case: str) -> None:
-        """Lets the one that was overtaken write what it has, and waits until it has ended."""
-        lost = of(case, "orphan")
+    def end_of_orphan(case: str) -> dict[str, Any]:
+        """Lets the process that was overtaken write what it has, and waits until it has ended; gives when it was lost."""
+        lost = next((event for event in events(case) if event["event"] == "orphan"), None)
         assert lost is not None, "no supervisor was killed"
         (folder_of(case) / "over").touch()
         until(lambda: _ended(lost["pid"]), "the process that was overtaken goes on", timeout=60)
+        return lost
 
     def services() -> None:
         case = "late"
@@ -38,13 +37,14 @@ def orphans(stand: Stand, table: Table) -> list[Scenario]:
             plan(case, ("save", "work"), what="orphan")
             run, view = stand.run("fault_late", case)
             row.check(view.state == "success", f"the run {view.state}")
-            end_of_orphan(case)
+            lost = end_of_orphan(case)
             row.judge(case, [("save", "work")])
             answer = stand.output(run, "save")
             row.check(answer == "in time, not written: []", f"the answer is {answer!r}")
-            for place in ("artifacts", "memory"):
-                row.check(not _holds(stand.airflow.home / place), f"{place} have what the orphan wrote")
-            row.check(of(case, "refused"), "the orphan was refused nothing")
+            late = [event["call"] for event in events(case) if event["event"] == "written" and event["pid"] == lost["pid"]]
+            row.check(not late, f"the orphan wrote: {', '.join(late)}")
+            for place in (stand.airflow.home / FOLDER, stand.airflow.home / "memory"):
+                row.check(not _holds(place), f"{place.name} has what the orphan wrote")
 
     def session() -> None:
         case = "late-session"
@@ -58,13 +58,33 @@ def orphans(stand: Stand, table: Table) -> list[Scenario]:
             row.check(answer == "kept found ['number 1']", f"the answer is {answer!r}")
             row.check(not _holds(stand.airflow.home / "sessions.db"), "the session has what the orphan wrote")
 
-    return [services, session]
+    machine = _Part(stand, table)("machine with scheduler and task lost", "machine", ("alone", "M4"), "scheduler", family=True)
+    return [services, session, machine]
 
 
-def losses(stand: Stand, table: Table) -> list[Scenario]:
-    """Parts that are killed while an agent works, and started again; one after the other."""
+class _Part:
+    """Makes rows of a part that is lost while an agent waits in a call."""
 
-    def part(name: str, case: str, at: Call, lost: str, *, away: float = 0, family: bool = False) -> Scenario:
+    def __init__(self, stand: Stand, table: Table) -> None:
+        self._stand, self._table = stand, table
+
+    def __call__(
+        self, name: str, case: str, at: Call, lost: str, *, away: float = 0, goes_on: bool = False, family: bool = False
+    ) -> Scenario:
+        """A row.
+
+        Args:
+            name: Its name.
+            case: The case.
+            at: The call in which the agent waits.
+            lost: The part.
+            away: Seconds until the part is started again.
+            goes_on: The agent waits only until the part is gone.
+            family: All that the part has started is lost with it.
+        """
+        stand, table = self._stand, self._table
+        hold = folder_of(case) / "hold" / ".".join(at)
+
         def scenario() -> None:
             with table.row(name) as row:
                 plan(case, at, what="hold")
@@ -72,26 +92,30 @@ def losses(stand: Stand, table: Table) -> list[Scenario]:
                 stand.wait_for(case, "begin", at)
                 write(case, "kill", *at)
                 stand.airflow.kill(lost, family=family)
-                if away:
-                    (folder_of(case) / "hold" / ".".join(at)).unlink()
+                if goes_on:
+                    hold.unlink()
                 time.sleep(away)
                 stand.airflow.again(lost)
-                if not away:
-                    (folder_of(case) / "hold" / ".".join(at)).unlink()
+                hold.unlink(missing_ok=True)
                 view = stand.finish(run, timeout=420)
                 row.check(view.state == "success", f"the run {view.state}")
                 row.judge(case, ALONE)
                 answer = stand.output(run, "ask")
                 row.check(answer == found("alone", 7, 14, 21, 28, 35), f"the answer is {answer!r}")
-                if away:
+                if goes_on:
                     tries = max(task["try_number"] for task in stand.airflow.client.task_instances(run.dag_id, run.run_id))
                     row.check(tries == 1, f"the task needed {tries} tries")
 
         return scenario
 
+
+def losses(stand: Stand, table: Table) -> list[Scenario]:
+    """Parts that are killed while an agent works, and started again; one after the other."""
+
+    part = _Part(stand, table)
     return [
         part("scheduler killed and started again during a run", "scheduler", ("alone", "T3"), "scheduler"),
-        part("machine with scheduler and task lost", "machine", ("alone", "M4"), "scheduler", family=True),
+        part("scheduler away for 40 s during a run", "scheduler-away", ("alone", "T2"), "scheduler", away=40),
         part("dag-processor killed and started again during a run", "dag-processor", ("alone", "M3"), "dag-processor"),
         part("api-server killed and started again during a run", "api-server", ("alone", "T4"), "api-server", family=True),
         part(f"api-server away for {AWAY} s while a task ends", "away", ("alone", "M6"), "api-server", away=AWAY, family=True),

@@ -10,16 +10,18 @@ from typing import Any
 import psutil
 
 from tests.faults.dags import fault_calls
-from tests.servers.gemini import GeminiRequest, GeminiServer, Reply, call, cut, error, slow, text
+from tests.servers.gemini import GeminiRequest, GeminiServer, Reply, call, calls, cut, error, slow, text
 
 LIMIT = 6.0
 """Seconds after which one that was refused with 429 may come again."""
 
 
 class FaultyModel(GeminiServer):
-    """Lets an agent look up as many numbers as its instruction says (``steps=5``), one after the other, then answers.
+    """Does what the agent's instruction says: ``case=... line=... plan=T1,T2+T3,helper(),>other``, one turn after the other.
 
-    The instruction names the case and the agent too: ``case=... line=...``.
+    ``T1`` looks the number 1 up, ``T2+T3`` two in one turn, ``helper()`` calls the tool ``helper``, ``>other`` transfers to an
+    agent. Then it tells what was found. A line that ends in ``#`` is one per number in the user's words: ``item#`` of "7" is
+    ``item7``.
 
     Attributes:
         outage: Until when all are answered 503, in seconds since the epoch.
@@ -35,10 +37,11 @@ class FaultyModel(GeminiServer):
         super()._serve(handler)
 
     def _reply(self, request: GeminiRequest) -> Reply:
-        case, steps = _found(r"case=(\S+)", request.system), int(_found(r"steps=(\d+)", request.system))
-        line = _found(r"line=(\w+)", request.system)
-        responses = _responses(request)
-        this = f"M{len(responses) + 1}"
+        case, line = _found(r"case=(\S+)", request.system), _found(r"line=(\S+)", request.system)
+        if line.endswith("#"):
+            line = line[:-1] + _found(r"(\d+)", request.texts[0])
+        turns = [content for content in request.contents if content.get("role") == "model"]
+        this = f"M{len(turns) + 1}"
         fault_calls.write(case, "begin", line, this)
         if fault_calls.happens(case, "kill", line, this):
             _end_process(self._asking.port)
@@ -51,9 +54,7 @@ class FaultyModel(GeminiServer):
             return error(429, message="as the test says", retry_delay=LIMIT)
         while fault_calls.marked(case, "hold", line, this):
             time.sleep(0.05)
-        reply = text(f"{line} found {[response['value'] for response in responses]}")
-        if len(responses) < steps:
-            reply = call("look_up", {"number": len(responses) + 1})
+        reply = _planned(request, line)
         if fault_calls.happens(case, "cut", line, this):
             return cut(reply)
         if fault_calls.happens(case, "never", line, this):
@@ -62,9 +63,24 @@ class FaultyModel(GeminiServer):
         return reply
 
 
-def _responses(request: GeminiRequest) -> list[dict[str, Any]]:
+def _planned(request: GeminiRequest, line: str) -> Reply:
+    """The next turn of the plan, or what came of it."""
+    plan = [turn for turn in _found(r"plan=(\S*)", request.system).split(",") if turn]
+    at = sum(any("functionCall" in part for part in content.get("parts", [])) for content in request.contents)
+    if at >= len(plan):
+        return text(f"{line} found {_values(request)}")
+    turn = plan[at]
+    if turn.startswith(">"):
+        return call("transfer_to_agent", {"agent_name": turn[1:]})
+    if turn.endswith("()"):
+        return call(turn[:-2], {"request": "Look it up."})
+    return calls(("look_up", {"number": int(name[1:]), "line": line}) for name in turn.split("+"))
+
+
+def _values(request: GeminiRequest) -> list[Any]:
     parts = [part for content in request.contents for part in content.get("parts", [])]
-    return [part["functionResponse"]["response"] for part in parts if "functionResponse" in part]
+    answers = [part["functionResponse"]["response"] for part in parts if "functionResponse" in part]
+    return [answer.get("value", answer.get("result")) for answer in answers]
 
 
 def _found(pattern: str, where: str) -> str:

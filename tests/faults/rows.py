@@ -40,9 +40,9 @@ class Row:
         if not holds:
             self.wrong.append(otherwise)
 
-    def judge(self, case: str, expected: Collection[Call]) -> None:
-        """Adds the calls of a case."""
-        verdict = judge(case, expected)
+    def judge(self, case: str, expected: Collection[Call], *, at_once: int = 0) -> None:
+        """Adds the calls of a case; as `verdict.judge`."""
+        verdict = judge(case, expected, at_once=at_once)
         self.counted += verdict.counted
         self.expected += len(expected)
         self.kills += verdict.kills

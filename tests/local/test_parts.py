@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import io
 import socket
@@ -20,7 +19,6 @@ from rich.console import Console
 from adk_airflow.cli import main
 from adk_airflow.local import AirflowClient, AirflowStartError, StandaloneAirflow, TaskView
 from adk_airflow.local.errors import AirflowApiError
-from adk_airflow.local.preload import write_local_settings
 from adk_airflow.local.processes import ProcessRef, end
 from adk_airflow.local.run import graph_order
 from adk_airflow.local.settings import airflow_environment, default_parallelism, free_port
@@ -71,27 +69,6 @@ def test_a_free_port_can_be_listened_on() -> None:
 
 def test_parallelism_is_between_four_and_eight() -> None:
     assert 4 <= default_parallelism() <= 8
-
-
-# -- the preload --------------------------------------------------------------------------------------------
-
-
-def test_the_local_settings_are_python_and_are_renewed(tmp_path: Path) -> None:
-    path = tmp_path / "config" / "airflow_local_settings.py"
-    write_local_settings(tmp_path)
-    written = path.read_text(encoding="utf-8")
-    ast.parse(written)
-    path.write_text(f"{written}\nold = True\n", encoding="utf-8")
-    write_local_settings(tmp_path)
-    assert path.read_text(encoding="utf-8") == written
-
-
-def test_local_settings_of_somebody_else_stay(tmp_path: Path) -> None:
-    path = tmp_path / "config" / "airflow_local_settings.py"
-    path.parent.mkdir()
-    path.write_text("mine = True\n", encoding="utf-8")
-    write_local_settings(tmp_path)
-    assert path.read_text(encoding="utf-8") == "mine = True\n"
 
 
 # -- processes ----------------------------------------------------------------------------------------------

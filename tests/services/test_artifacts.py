@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from airflow.sdk import ObjectStoragePath
 from airflow.sdk.io import attach
+from cryptography.fernet import Fernet
 from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
@@ -20,7 +21,9 @@ from google.adk.artifacts.in_memory_artifact_service import InMemoryArtifactServ
 from google.adk.errors.input_validation_error import InputValidationError
 from google.genai import types
 
+from adk_airflow.errors import EnvelopeError
 from adk_airflow.runtime.services.artifacts import ObjectStorageArtifactService
+from tests.keys import SetKey
 
 RUN = {"app_name": "app", "user_id": "airflow", "session_id": "run"}
 NAMES = [
@@ -71,6 +74,25 @@ def load(service: Any, filename: str, version: int | None = None, **scope: Any) 
 
 def keys(service: Any, **scope: Any) -> list[str]:
     return asyncio.run(service.list_artifact_keys(**{**RUN, **scope}))
+
+
+def test_custom_metadata_with_a_secret_is_sealed(set_key: SetKey, tmp_path: Path) -> None:
+    set_key(Fernet.generate_key().decode())
+    service = ObjectStorageArtifactService(f"file://{tmp_path}/artifacts")
+    given = {"by": {"token": "of-the-customer"}, "$": "sealed", "v": 1}
+    asyncio.run(service.save_artifact(filename="a", artifact=types.Part(text="x"), custom_metadata=given, **RUN))
+    (meta,) = (path.read_text() for path in tmp_path.rglob("adk.json"))
+    told = asyncio.run(service.get_artifact_version(filename="a", **RUN))
+
+    assert "of-the-customer" not in meta
+    assert told is not None
+    assert told.custom_metadata == given
+    set_key("")
+    with pytest.raises(
+        EnvelopeError, match=r"the custom_metadata of .*artifacts/.*/a/0: a value is sealed .*none here\. Set \[core"
+    ):
+        asyncio.run(service.list_artifact_versions(filename="a", **RUN))
+    assert load(service, "a") == "x"
 
 
 def versions(service: Any, filename: str) -> list[int]:
@@ -384,16 +406,19 @@ class FullStore(MemoryFileSystem):  # type: ignore[misc]
         super().pipe_file(path, value, mode=mode, **kwargs)
 
 
-def test_an_object_store_that_refuses_the_second_half_leaves_the_artifact_as_it_was() -> None:
+@pytest.mark.parametrize("room", [0, 1, 2])
+def test_an_object_store_that_refuses_a_part_of_a_version_leaves_the_artifact_as_it_was(room: int) -> None:
     store = FullStore()
-    attach(protocol="memory", conn_id="full", fs=store)
-    service = ObjectStorageArtifactService("memory://full/artifacts", conn_id="full")
+    attach(protocol="memory", conn_id=f"full{room}", fs=store)
+    service = ObjectStorageArtifactService("memory://full/artifacts", conn_id=f"full{room}")
     store.room = 3
     assert save(service, "a", "one") == 0
+    there = store.find("/full")
+    store.room = room
     with pytest.raises(OSError, match="No space left"):
         save(service, "a", "two")
 
-    assert (versions(service, "a"), load(service, "a"), keys(service)) == ([0], "one", ["a"])
+    assert (versions(service, "a"), load(service, "a"), keys(service), store.find("/full")) == ([0], "one", ["a"], there)
     store.room = 10
     assert save(service, "a", "three") == 1
     assert (versions(service, "a"), load(service, "a")) == ([0, 1], "three")

@@ -65,6 +65,14 @@ def texts(service: Any, query: str) -> list[str]:
     return [memory.content.parts[0].text for memory in found.memories]
 
 
+def test_a_secret_is_remembered_as_stars(tmp_path: Path) -> None:
+    service = ObjectStorageMemoryService(f"file://{tmp_path}")
+    asyncio.run(service.add_session_to_memory(said("the key AIzaSyA0123456789abcdefghijklmnopqrs of bees", session="s")))
+
+    assert texts(service, "bees") == ["the key *** of bees"]
+    assert [path for path in tmp_path.rglob("*.json") if "AIza" in path.read_text()] == []
+
+
 def test_todays_run_finds_what_yesterdays_said(memory: Path) -> None:
     told = run_workflow(
         Workflow(name="wf", edges=[("START", say("speaker", "the hive has a new queen"))]),

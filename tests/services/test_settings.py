@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from google.adk import Event
 from google.adk.memory.in_memory_memory_service import InMemoryMemoryService
 from google.adk.sessions.sqlite_session_service import SqliteSessionService
 from google.genai import types
@@ -233,3 +234,33 @@ def test_a_place_that_cannot_be_written_is_named_by_its_setting(monkeypatch: pyt
         asyncio.run(save)
 
     assert caught.value.__notes__ == ["Artifact 'f' cannot be written to the place that [adk_airflow] artifacts_uri names."]
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_workers_with_homes_of_their_own_share_memory_and_artifacts_by_setting(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, shared: bool
+) -> None:
+    """As docker-compose.yaml sets them; by default each worker has what its own tasks left."""
+    if shared:
+        use(monkeypatch, memory_service_uri=f"file://{tmp_path}/memory", artifacts_uri=f"file://{tmp_path}/artifacts")
+
+    async def leave() -> None:
+        event = Event(author="user", message="bees dance")
+        memory = settings.default_memory_service("task")
+        await memory.add_events_to_memory(app_name="app", user_id="airflow", events=[event], session_id="run")
+        part = types.Part(text="honey")
+        await settings.default_artifact_service().save_artifact(
+            app_name="app", user_id="airflow", session_id="run", filename="jar", artifact=part
+        )
+
+    async def find() -> tuple[int, bool]:
+        found = await settings.default_memory_service("task").search_memory(app_name="app", user_id="airflow", query="bees")
+        jar = await settings.default_artifact_service().load_artifact(
+            app_name="app", user_id="airflow", session_id="run", filename="jar"
+        )
+        return len(found.memories), jar is not None
+
+    monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path / "one"))
+    asyncio.run(leave())
+    monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path / "other"))
+    assert asyncio.run(find()) == ((1, True) if shared else (0, False))

@@ -43,7 +43,18 @@ def left(task: str, *firings: Firing, **more: Any) -> str:
 
 
 def read(run: Run, *task_ids: str, **arguments: Any) -> Envelopes:
-    return Envelopes({"ti": run}, task_ids, where="workflow 'wf', node 'n'", **arguments)
+    found = Envelopes({"ti": run}, where="workflow 'wf', node 'n'", **arguments)
+    found.ask(task_ids)
+    return found
+
+
+def test_states_are_asked_for_at_once_and_only_once() -> None:
+    run = Run({"a": "success", "b": "skipped"}, {"a": left("a")})
+    found = read(run, "b", "a", "c")
+    found.ask(["a", "c"])
+
+    assert [found.get(name) is None for name in "abc"] == [False, True, True]
+    assert run.asked == [["a", "b", "c"]]
 
 
 def test_only_what_a_task_in_state_success_left_counts() -> None:

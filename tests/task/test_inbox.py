@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -22,6 +23,11 @@ class Left:
 
     def __init__(self, *envelopes: Envelope) -> None:
         self._by_task = {envelope.task: envelope for envelope in envelopes}
+
+        self.states: dict[str, str] = {}
+
+    def ask(self, task_ids: Iterable[str]) -> None:
+        self.states.update(dict.fromkeys(task_ids, "asked"))
 
     def get(self, task_id: str) -> Envelope | None:
         return self._by_task.get(task_id)
@@ -123,3 +129,26 @@ def test_a_state_value_that_cannot_be_read_names_its_key_and_writer() -> None:
 
     with pytest.raises(EnvelopeError, match=r"state key 'k', written by task 'a': a value of class subprocess:Popen"):
         _ = damaged.values
+
+
+def test_airflow_is_asked_for_the_direct_predecessors_and_only_behind_a_skipped_one_for_all_others() -> None:
+    class Asked(Left):
+        def __init__(self, *envelopes: Envelope) -> None:
+            super().__init__(*envelopes)
+            self.together: list[list[str]] = []
+
+        def ask(self, task_ids: Iterable[str]) -> None:
+            if new := sorted({*task_ids} - self.states.keys()):
+                self.together.append(new)
+            super().ask(new)
+
+    names = "abcdefgh"
+    nodes = [step(name) for name in names]
+    workflow = Workflow(name="wf", edges=[("START", *nodes)])
+    tasks = {name: name for name in names}
+    near, far = Asked(envelope("g")), Asked(envelope("b"))
+
+    assert set(inbox.read_back(workflow, ["g"], tasks, near)) == {"g"}  # type: ignore[arg-type]
+    assert near.together == [["g"]]
+    assert set(inbox.read_back(workflow, ["g"], tasks, far)) == {"b"}  # type: ignore[arg-type]
+    assert far.together == [["g"], ["a", "b", "c", "d", "e", "f"]]

@@ -11,7 +11,7 @@ from google.genai import types
 from adk_airflow.errors import EnvelopeError
 from adk_airflow.operators.spec import TaskSpec
 from adk_airflow.operators.worker import AdkItemOperator
-from adk_airflow.runtime.wire import lineage
+from adk_airflow.runtime.wire import digest, lineage
 from adk_airflow.runtime.wire.envelope import Envelope, Firing
 from adk_airflow.runtime.wire.worker import ItemOutput, WorkerRun, WorkerRuns
 
@@ -44,10 +44,15 @@ def test_an_envelope_that_is_cut_short_names_the_task_that_wrote_it() -> None:
         Envelope.loads(ENVELOPE.dumps()[:-20], task="classify")
 
 
+def test_an_envelope_that_was_changed_is_refused_although_it_could_be_read() -> None:
+    with pytest.raises(EnvelopeError, match=r"task 'classify': it is not as it was written.*Clear task 'classify'"):
+        Envelope.loads(ENVELOPE.dumps().replace("hello", "hullo"), task="classify")
+
+
 def test_an_envelope_of_another_version_is_refused() -> None:
     data = json.loads(ENVELOPE.dumps()) | {"adk_airflow": 99}
 
-    with pytest.raises(EnvelopeError, match=r"task 'classify' has version 99, this adk-airflow reads 2"):
+    with pytest.raises(EnvelopeError, match=r"task 'classify' has version 99, this adk-airflow reads 3"):
         Envelope.loads(json.dumps(data), task="classify")
 
 
@@ -105,8 +110,16 @@ def test_an_envelope_that_is_nested_without_end_is_refused() -> None:
 
 def test_an_item_that_is_damaged_names_the_task_that_made_it_and_runs_nothing() -> None:
     value = {"$": "model", "c": "subprocess:Popen", "v": {"args": "touch /tmp/x"}}
-    batches = ("[0, true, [[0,", "3", "[0, true]", "[-1, true, []]", "[0, 1, []]", '[0, true, [["a", 1]]]', "[" * 100_000)
-    damaged = [{"label": "1", "batch": batch} for batch in (*batches, json.dumps([0, True, [[0, value]]]), None)]
+    parts = (
+        "0, true, [[0,",
+        "0, true]",
+        "-1, true, []]",
+        "0, 1, []]",
+        '0, true, [["a", 1]]]',
+        json.dumps([0, True, [[0, value]]])[1:],
+    )
+    batches = (*(f'["{digest.of(part)}",{part}' for part in parts), '["", 0, true, [[0, 1]]]', "3", "[" * 100_000, None)
+    damaged = [{"label": "1", "batch": batch} for batch in batches]
     for element in (None, {}, "x", *damaged):
         spec = TaskSpec(workflow="m:w", app_name="", node="each", items_task="each.items")
         run = AdkItemOperator(task_id="run", spec=spec, element=element)

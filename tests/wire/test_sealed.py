@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
 
 import pytest
 from cryptography.fernet import Fernet
 
 from adk_airflow.errors import EnvelopeError, ServiceConfigurationError
 from adk_airflow.runtime.wire import sealed
+from tests.keys import SetKey
 
 OLD, NEW = Fernet.generate_key().decode(), Fernet.generate_key().decode()
-SetKey = Callable[[str], None]
-
-
-@pytest.fixture
-def set_key(monkeypatch: pytest.MonkeyPatch) -> Iterator[SetKey]:
-    def set_key(key: str) -> None:
-        monkeypatch.setenv("AIRFLOW__CORE__FERNET_KEY", key)
-        sealed._fernet.cache_clear()
-
-    yield set_key
-    sealed._fernet.cache_clear()
 
 
 @pytest.mark.parametrize("text", ["", "a b", "sk-1234", "ünïcödé \U0001f512 \x00", "\ud800", "x" * 1_000_000, '{"a": [1, 2]}'])

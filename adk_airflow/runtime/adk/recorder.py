@@ -101,7 +101,7 @@ class Recorder(BasePlugin):
         on_event: Told of each event of the root's invocation, before another plugin replaces it.
         again: The ids of the event objects that are given to ADK again.
         give_call_again: Gives ADK's session the events again of the nodes that ran in a finished call of a tool.
-        failed_calls: What calls of models and tools failed with.
+        failed_calls: What calls failed with, and whether of a ``"model"`` or a ``"tool"``.
     """
 
     def __init__(self, record: TaskRecord) -> None:
@@ -111,7 +111,7 @@ class Recorder(BasePlugin):
         self.on_event: list[Callable[[Event], None]] = []
         self.again: set[int] = set()
         self.give_call_again: Callable[[Kept, InvocationContext], Awaitable[None]] | None = None
-        self.failed_calls: list[BaseException] = []
+        self.failed_calls: list[tuple[BaseException, str]] = []
         self._asked: dict[int, _Asked] = {}
         self._models_asked: Counter[str] = Counter()
         self._same_calls: Counter[str] = Counter()
@@ -188,7 +188,7 @@ class Recorder(BasePlugin):
                     if held is None:
                         yield response
         except Exception as error:
-            self.failed_calls.append(error)
+            self.failed_calls.append((error, "model"))
             note(responses, status="failed", error=f"{type(error).__name__}: {error}")
             raise
         note(responses)
@@ -285,7 +285,7 @@ class Recorder(BasePlugin):
         call = self._calls.get(id(tool_context))
         if call is not None:
             _leave(call)
-            self.failed_calls.append(error)
+            self.failed_calls.append((error, "tool"))
             self.record.note(_ended(call.entry, status="failed", error=f"{type(error).__name__}: {error}"))
 
     # -- events ------------------------------------------------------------------------------------------
@@ -310,14 +310,15 @@ class Recorder(BasePlugin):
             self.state.begin(invocation_context.session.state)
         self._is_root(invocation_context.invocation_id)
 
-    def call_failed(self, error: BaseException) -> bool:
-        """Whether an error is that of a call of a model or a tool, or came of it."""
+    def call_failed(self, error: BaseException) -> str:
+        """Whether an error is that of a call of a ``"model"`` or a ``"tool"``, or came of it; empty if not."""
         seen: BaseException | None = error
         while seen is not None:
-            if any(failed is seen for failed in self.failed_calls):
-                return True
+            for failed, kind in self.failed_calls:
+                if failed is seen:
+                    return kind
             seen = seen.__cause__ or seen.__context__
-        return False
+        return ""
 
 
 def _ended(entry: Entry, **more: Any) -> Entry:

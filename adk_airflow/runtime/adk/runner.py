@@ -16,6 +16,7 @@ from google.adk.sessions.in_memory_session_service import InMemorySessionService
 from google.adk.workflow import BaseNode
 
 from adk_airflow.runtime import failures
+from adk_airflow.runtime.adk.credentials import Credentials, KeptCredentials
 from adk_airflow.runtime.adk.graph import without_wrapper
 from adk_airflow.runtime.adk.guarded import guarded
 from adk_airflow.runtime.adk.questions import Question, Questions
@@ -56,7 +57,7 @@ class RunResult:
         interrupt_ids: The interrupts that ADK's engine stopped for.
         questions: What a person is asked, with what ADK itself has no interrupt for.
         cut_answers: The model's answers that ended at a limit of their length, in words.
-        call_failed: The error is that of a call of a model or a tool.
+        call_failed: Whether the error is that of a call of a ``"model"`` or a ``"tool"``; empty if not.
         triggered_early: The nodes outside of the part that were triggered before the last of its nodes had run.
     """
 
@@ -69,7 +70,7 @@ class RunResult:
     interrupt_ids: set[str] = field(default_factory=set)
     questions: list[Question] = field(default_factory=list)
     triggered_early: set[str] = field(default_factory=set)
-    call_failed: bool = False
+    call_failed: str = ""
     cut_answers: list[str] = field(default_factory=list)
 
 
@@ -148,12 +149,13 @@ async def drive(
         await sessions.create_session(app_name=run.app.name, user_id=USER_ID, session_id=run.session_id, state=given)
         given = {}
     questions = Questions(run.parents[0].workflow if run.parents else run.workflow)
-    plugins = [recorder, questions, ModelErrors(result.cut_answers), models, *run.app.plugins]
+    plugins = [Credentials(), recorder, questions, ModelErrors(result.cut_answers), models, *run.app.plugins]
     runner = Runner(
         app=run.app.model_copy(update={"root_agent": root, "plugins": plugins}),
         session_service=sessions,
         artifact_service=artifacts,
         memory_service=memory,
+        credential_service=KeptCredentials(),
     )
     try:
         await _consume(runner, run, given, result, questions)

@@ -12,6 +12,7 @@ from google.adk.tools.base_toolset import BaseToolset
 from google.adk.workflow import START, BaseNode, Workflow
 
 from adk_airflow.errors import ToolLoadError
+from adk_airflow.runtime.adk import credentials
 from adk_airflow.runtime.adk.engine import run_part
 from adk_airflow.runtime.adk.runner import Run, RunResult
 from adk_airflow.runtime.adk.tool_node import as_node
@@ -34,6 +35,7 @@ class ToolsetStep(BaseNode):
     tool_name: str
 
     async def _run_impl(self, *, ctx: Context, node_input: Any) -> AsyncGenerator[Any, None]:
+        credentials.hide(self.toolset)
         tools = {tool.name: tool for tool in await self.toolset.get_tools_with_prefix(ctx)}
         if self.tool_name not in tools:
             names = ", ".join(sorted(tools)) or "none"

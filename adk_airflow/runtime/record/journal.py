@@ -5,7 +5,8 @@ the run of a node. It has a *fingerprint* of what was asked. A call is answered 
 fingerprint. From the first other one of a line on, that line runs live and its later entries are dropped; others keep theirs.
 
 A try that failed keeps its entries, too, so that another one repeats only what failed. But an answer of the model that made it
-fail is dropped: at once where the failure came right after it, and else when the same failure comes a second time.
+fail is dropped: at once where the failure came right after it, and else when the same failure comes a second time, unless the
+model did not answer at all.
 """
 
 from __future__ import annotations
@@ -163,13 +164,13 @@ class Journal:
         """Whether an earlier try began this, and nothing tells how it ended."""
         return place in self._begun
 
-    def failed(self, path: str, error: BaseException, *, call_failed: bool) -> None:
+    def failed(self, path: str, error: BaseException, *, call_failed: str) -> None:
         """Notes how the try failed, and drops the answer of the model that a next try shall not be given again.
 
         Args:
             path: Path of the node run that failed.
             error: What it failed with.
-            call_failed: A call of a model or a tool failed, rather than what came of its answer.
+            call_failed: Whether a call of a ``"model"`` or a ``"tool"`` failed; empty: what came of an answer.
         """
         if self._store is None:
             return
@@ -179,7 +180,7 @@ class Journal:
             ended = [kept for line, kept in self._last_of_line.items() if line == path or line.startswith(f"{path}|")]
             last = max(ended, key=lambda kept: kept.order, default=None)
             culprit = last if last is not None and last.kind == "model" else None
-        if culprit is None and self._failures and self._failures[-1] == failure:
+        if culprit is None and call_failed != "model" and self._failures and self._failures[-1] == failure:
             models = [kept for kept in self._kept.values() if kept.kind == "model"]
             culprit, everywhere = max(models, key=lambda kept: kept.order, default=None), True
         self._write({"k": "failed", "p": path, "e": failure[1]}, paid=False)

@@ -6,12 +6,12 @@ sensitive is not taken at all, nor is the payload of a request for credentials, 
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from adk_airflow.runtime import failures
+from adk_airflow.runtime.sealing import is_sensitive
 from adk_airflow.runtime.wire import json_form
 
 if TYPE_CHECKING:
@@ -266,12 +266,6 @@ def _shortened(data: Any, left: list[int], name: str = "") -> Any:
 def _cut(text: str, length: int) -> str:
     # Masked with what comes behind, as a secret may lie across.
     return failures.masked(text[: length + _SLACK])[:length]
-
-
-@functools.lru_cache(maxsize=4096)
-def is_sensitive(name: str) -> bool:
-    """Whether Airflow takes what has this name for a secret."""
-    return failures.is_sensitive(name)
 
 
 def _length(data: Any) -> int:

@@ -21,6 +21,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,7 @@ class JournalStore:
         self._state = state
         self._file = _folder() / f"{_name(attempt)}.jsonl"
         self._pieces = 0
-        self._waiting: list[str] = []
+        self._waiting: deque[str] = deque()  # not locked: most lines need not wake the writer
         self._urgent = False
         self._changed = threading.Condition()
         self._writer: threading.Thread | None = None
@@ -77,7 +78,7 @@ class JournalStore:
             for sealed_line in self._file.read_text("ascii", "replace").splitlines():
                 if (line := _opened(sealed_line)) is not None:
                     lines.setdefault(line)
-        self._waiting = list(lines)[known:]  # so that they reach the state store, too
+        self._waiting.extend(list(lines)[known:])  # so that they reach the state store, too
         return list(lines)
 
     def _read_state(self) -> list[str]:
@@ -113,10 +114,11 @@ class JournalStore:
             return
         if self._attempt.own_process:
             self._write_file(kept)
-        with self._changed:
-            self._waiting.append(line)
-            self._urgent = self._urgent or now
-            self._changed.notify_all()
+        self._waiting.append(line)
+        if now:
+            with self._changed:
+                self._urgent = True
+                self._changed.notify_all()
         if self._attempt.own_process and self._writer is None:
             self._writer = threading.Thread(target=self._write_on, name="adk-airflow-journal", daemon=True)
             self._writer.start()
@@ -211,8 +213,8 @@ class JournalStore:
 
     def _write_some(self) -> bool:
         """Writes what waits; False where the server does not take it now."""
-        with self._changed:
-            lines, self._waiting, self._urgent = self._waiting, [], False
+        self._urgent = False
+        lines = [self._waiting.popleft() for _ in range(len(self._waiting))]
         written = 0
         try:
             if not self._pieces:
@@ -226,8 +228,7 @@ class JournalStore:
                 self._standing.lose()
             elif self._attempt.own_process:
                 _log.warning("The journal cannot be written to Airflow's state store now: %s", failures.one_line(error))
-            with self._changed:
-                self._waiting = lines[written:] + self._waiting
+            self._waiting.extendleft(reversed(lines[written:]))
             return False
         return True
 

@@ -60,13 +60,13 @@ class TaskRecord:
             await self._store.settle()
         self.standing.check()
 
-    def failed(self, path: str, error: BaseException, *, call_failed: bool) -> None:
+    def failed(self, path: str, error: BaseException, *, call_failed: str) -> None:
         """The try has failed: what it finished is kept for the next one.
 
         Args:
             path: ADK's path of the node run that failed; empty for an agent that is the root.
             error: What it failed with.
-            call_failed: A call of a model or a tool failed, rather than what came of its answer.
+            call_failed: Whether a call of a ``"model"`` or a ``"tool"`` failed; empty: what came of an answer.
         """
         self.journal.failed(path, error, call_failed=call_failed)
         if self._store is not None:

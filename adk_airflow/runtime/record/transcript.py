@@ -7,7 +7,6 @@ the writing changes the run: it is one warning in the task's log.
 
 from __future__ import annotations
 
-import itertools
 import json
 import logging
 import threading
@@ -17,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from adk_airflow.runtime import failures
+from adk_airflow.runtime import failures, sealing
 from adk_airflow.runtime.record import plain_entries
 from adk_airflow.runtime.record.plain_entries import PlainEntries
 from adk_airflow.runtime.record.store import loop_asks_too
@@ -244,36 +243,7 @@ def _batches(lines: list[str]) -> Iterator[list[str]]:
         yield lines[at : at + _PART_LINES]
 
 
-# -- secrets -------------------------------------------------------------------------------------------------
-
-
-def _masked(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows without secrets, in a form that any file holds; looked at together, as most have none."""
-    text = "\n".join(itertools.chain.from_iterable(map(_texts, rows)))
-    return rows if failures.masked(text) == text else [_masked_row(row) for row in rows]
-
-
-def _masked_row(row: dict[str, Any]) -> dict[str, Any]:
-    text = "\n".join(_texts(row))
-    masked: dict[str, Any] = row if failures.masked(text) == text else _masked_data(row)
-    return masked
-
-
-def _texts(data: Any) -> Iterator[str]:
-    if isinstance(data, str):
-        yield data
-    elif isinstance(data, dict):
-        for key, value in data.items():
-            yield key
-            yield from _texts(value)
-    elif isinstance(data, list):
-        for item in data:
-            yield from _texts(item)
-
-
-def _masked_data(data: Any) -> Any:
-    if isinstance(data, str):
-        return failures.masked(data)
-    if isinstance(data, dict):
-        return {failures.masked(key): _masked_data(value) for key, value in data.items()}
-    return [_masked_data(item) for item in data] if isinstance(data, list) else data
+def _masked(rows: list[dict[str, Any]]) -> list[Any]:
+    """The rows without secrets; looked at together first, as most have none."""
+    together: Any = rows
+    return [sealing.masked(row)[0] for row in rows] if sealing.holds_secret(together) else rows

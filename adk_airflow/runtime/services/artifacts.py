@@ -6,13 +6,12 @@ Layout, with every name percent-encoded so that run ids and slashes are safe, an
     <uri>/<app>/<user>/<session or "user">/<artifact>/<version>/adk.json        name, kind, MIME type, custom metadata
 
 A version is there when its ``adk.json`` is, which is never before its content is. In an object store the content lies one
-level deeper, below a key of its writer's own.
+level deeper, below a key of its writer's own, by which writers at one time are told apart (``storage.create_folder``).
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import logging
 import posixpath
@@ -27,8 +26,11 @@ from google.adk.artifacts.base_artifact_service import ArtifactVersion, BaseArti
 from google.adk.errors.input_validation_error import InputValidationError
 from google.genai import types
 
+from adk_airflow.errors import EnvelopeError
+from adk_airflow.runtime import sealing
 from adk_airflow.runtime.services import storage
 from adk_airflow.runtime.services.storage import NAME_BYTES, quoted
+from adk_airflow.runtime.wire.sealed import opened
 
 if TYPE_CHECKING:
     from airflow.sdk import ObjectStoragePath
@@ -37,6 +39,7 @@ log = logging.getLogger(__name__)
 
 _META = "adk.json"
 _META_KEYS = {"kind", "mime_type", "create_time", "custom_metadata"}
+_SEALED = "sealed_metadata"
 _USER = "user:"
 _SESSION_FOLDER = "session-"
 # google-adk's artifact services follow as many references of one artifact to another.
@@ -56,7 +59,7 @@ class _Version:
     @property
     def content(self) -> ObjectStoragePath:
         """Where its bytes are; versions of earlier releases do not say, and hold one other file."""
-        name = self.meta.get("content") or next(name for name in storage.names_in(self.place) if name != _META)
+        name = self.meta.get("content") or next((name for name in storage.names_in(self.place) if name != _META), "content")
         return self.place / str(name)
 
     @property
@@ -115,7 +118,7 @@ class ObjectStorageArtifactService(BaseArtifactService):
         if artifact_util.is_artifact_ref(part):
             _target(part, app_name, user_id, session_id, _MOST_REFERENCES)
         content, meta = _split(part)
-        meta |= {"filename": filename, "custom_metadata": _checked_metadata(filename, custom_metadata)}
+        meta |= {"filename": filename, **_metadata_entry(filename, _checked_metadata(filename, custom_metadata))}
         folder = self._folder(app_name, user_id, session_id, filename)
         try:
             return await asyncio.to_thread(self._save, folder, filename, content, meta)
@@ -260,10 +263,8 @@ def _keys(scope: ObjectStoragePath, prefix: str) -> Iterator[str]:
 
 
 def _delete(folder: ObjectStoragePath) -> None:
-    # First what makes each a version, so that an interrupted deletion leaves none without content.
     for version in list(_versions(folder)):
-        with contextlib.suppress(FileNotFoundError):  # another deletes it too
-            version.place.fs.rm_file(f"{version.place.path}/{_META}")
+        storage.remove_record(version.place, _META, version.content)
     storage.remove_folders(folder, [name for name in storage.names_in(folder) if name.isdecimal()])
 
 
@@ -271,7 +272,7 @@ def _describe(version: _Version) -> ArtifactVersion:
     return ArtifactVersion(
         version=version.number,
         canonical_uri=version.uri,
-        custom_metadata=version.meta["custom_metadata"],
+        custom_metadata=_metadata_of(version),
         create_time=version.meta["create_time"],
         mime_type=version.meta["mime_type"],
     )
@@ -295,6 +296,23 @@ def _file_name(filename: str) -> str:
     name = posixpath.basename(filename.removeprefix(_USER)) or "artifact"
     # Some file systems do not tell capitals from small letters.
     return f"_{name}" if name.casefold() == _META else quoted(name)
+
+
+def _metadata_entry(filename: str, metadata: dict[str, Any]) -> dict[str, Any]:
+    """What ``adk.json`` says of it. What holds a secret is sealed, under a key of its own."""
+    seal = sealing.Sealing()
+    said = seal(metadata, "its custom_metadata")
+    seal.warn(f"artifact {filename!r}")
+    return {"custom_metadata": metadata} if said is metadata else {"custom_metadata": {}, _SEALED: said}
+
+
+def _metadata_of(version: _Version) -> dict[str, Any]:
+    sealed = version.meta.get(_SEALED)
+    try:
+        found: dict[str, Any] = version.meta["custom_metadata"] if sealed is None else opened(sealed)
+    except EnvelopeError as error:
+        raise EnvelopeError(f"the custom_metadata of {version.place}: {error}") from None
+    return found
 
 
 def _checked_metadata(filename: str, metadata: dict[str, Any] | None) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemor
 from google.adk.memory.in_memory_memory_service import InMemoryMemoryService
 from google.genai import types
 
+from adk_airflow.runtime import sealing
 from adk_airflow.runtime.services import storage
 from adk_airflow.runtime.services.storage import NAME_BYTES, quoted
 
@@ -50,7 +51,8 @@ class ObjectStorageMemoryService(BaseMemoryService):
     the most words with it. Two things are settled for runs that come every day: of events that match equally well those of
     the latest session come first, and what one author said in the same words in several runs counts once.
 
-    What was added stays when more is added, a session or single events, as in ADK's services that outlive the process.
+    What was added stays when more is added, a session or single events, as in ADK's services that outlive the process. A
+    secret in it is remembered as ``***``.
 
     A search reads all that this app and user have: it suits thousands of runs; for more use a Vertex AI Memory Bank.
 
@@ -105,7 +107,8 @@ class ObjectStorageMemoryService(BaseMemoryService):
             added = {**self._added.get(key, {}), **spoken}
             rows = [event.model_dump(mode="json", include=_KEPT, exclude_none=True, by_alias=True) for event in added.values()]
             if rows:
-                text = json.dumps({"version": _VERSION, "events": rows}, ensure_ascii=False)
+                shown, _ = sealing.masked(rows)
+                text = json.dumps({"version": _VERSION, "events": shown}, ensure_ascii=False)
                 storage.replace_file(self._file(*key), text.encode("utf-8", "surrogatepass"))
             self._added[key] = added
 

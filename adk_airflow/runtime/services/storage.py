@@ -6,8 +6,9 @@ import contextlib
 import errno
 import hashlib
 import json
+import re
 import shutil
-import threading
+import time
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,7 +22,12 @@ if TYPE_CHECKING:
 NAME_BYTES = 255
 """The longest file name that common file systems take."""
 
-_creating = threading.Lock()
+_TOKEN = re.compile("([0-9a-f]{16})-[0-9a-f]{32}")
+"""The name of a writer's key: when it began, in nanoseconds, so that who came first sorts first, and what no other has."""
+_PATIENCE_SECONDS = 10.0
+"""How long a writer waits for those that came after it to give way."""
+_WRITING_SECONDS = 3600.0
+"""How long a key without a record may be that of a writer at work; after that its writer has died."""
 
 
 def open_place(uri: str, conn_id: str | None = None) -> ObjectStoragePath:
@@ -38,7 +44,12 @@ def open_place(uri: str, conn_id: str | None = None) -> ObjectStoragePath:
 
     place = ObjectStoragePath(uri, conn_id=conn_id) if conn_id else ObjectStoragePath(uri)
     # Resolves the connection now: on an event loop that has another request in flight this can hang.
-    place.fs  # noqa: B018
+    listings = getattr(place.fs, "dircache", None)
+    if listings is not None:
+        # What several tasks write is told apart by listings: none may be of before. Clearing alone is not enough, since
+        # another thread's listing may come back into the cache after it.
+        listings.use_listings_cache = False
+        listings.clear()
     return place
 
 
@@ -106,9 +117,9 @@ def replace_file(path: ObjectStoragePath, data: bytes) -> None:
 def create_folder(place: ObjectStoragePath, name: str, content: bytes, record_name: str, record: Mapping[str, Any]) -> bool:
     """Makes a folder that holds a content and a record of it: by one writer, whole, or not at all.
 
-    The folder is there when its record is. On a file system the folder is made aside and renamed. In an object store each
-    writer's content has a key of its own, and the record, which says where the content is, is created only where none is yet,
-    as S3, GCS and Azure guarantee.
+    The folder is there when its record is. On a file system the folder is made aside and renamed. Elsewhere nothing is taken
+    for granted but that a listing shows all that was written before it began, as those of S3, GCS and Azure do: a writer
+    first puts a key that no other has, and makes the folder only when a listing then shows no other's (see ``_claim``).
 
     Args:
         place: The folder.
@@ -118,15 +129,14 @@ def create_folder(place: ObjectStoragePath, name: str, content: bytes, record_na
         record: What it holds, as JSON; the key ``content`` is added: where the content lies in the folder.
 
     Returns:
-        False where another writer made the folder before.
+        False where another writer made the folder before, or is making it.
 
     Raises:
-        OSError: It cannot be written; nothing of it is there.
+        OSError: It cannot be written, and nothing of it is there; or the place does not list what was written into it.
     """
-    token = uuid.uuid4().hex
     if not _is_local(place):
-        return _create_keys(place, f"{token}/{name}", content, record_name, _json({**record, "content": f"{token}/{name}"}))
-    draft = Path(place.parent.path) / f".{token}"
+        return _create_keys(place, name, content, record_name, record)
+    draft = Path(place.parent.path) / f".{uuid.uuid4().hex}"
     try:
         _make(draft)
         (draft / name).write_bytes(content)
@@ -145,6 +155,17 @@ def _make(folder: Path) -> None:
     folder.mkdir(parents=True)
 
 
+def remove_record(place: ObjectStoragePath, record_name: str, content: ObjectStoragePath) -> None:
+    """Empties a folder that ``create_folder`` made: first of what makes it one, so that none is ever there without its content.
+
+    Raises:
+        OSError: Something cannot be removed.
+    """
+    for path in (f"{place.path}/{record_name}", content.path):
+        with contextlib.suppress(FileNotFoundError):  # another removes it too
+            place.fs.rm_file(path)
+
+
 def remove_folders(place: ObjectStoragePath, names: Sequence[str]) -> None:
     """Removes these folders in a folder, and it too where it is empty then. What others write meanwhile stays.
 
@@ -154,7 +175,7 @@ def remove_folders(place: ObjectStoragePath, names: Sequence[str]) -> None:
     for name in names:
         with contextlib.suppress(FileNotFoundError):  # removed by another
             if not _is_local(place):
-                place.fs.rm(f"{place.path}/{name}", recursive=True)
+                _remove_keys(place / name)
                 continue
             aside = Path(place.path) / f".{uuid.uuid4().hex}"
             (Path(place.path) / name).rename(aside)
@@ -193,28 +214,59 @@ def _renamed(folder: Path, new: str) -> bool:
     return True
 
 
-def _create_keys(place: ObjectStoragePath, key: str, content: bytes, record_name: str, record: bytes) -> bool:
-    fs = place.fs
-    content_path, record_path = f"{place.path}/{key}", f"{place.path}/{record_name}"
-    _put(fs, content_path, content)
-    with _creating:  # fsspec's own memory:// looks before it writes
-        created = _created(fs, record_path, record)
-    if not created:
-        fs.rm_file(content_path)
-    return created
+def _create_keys(place: ObjectStoragePath, name: str, content: bytes, record_name: str, record: Mapping[str, Any]) -> bool:
+    fs, token = place.fs, f"{time.time_ns():016x}-{uuid.uuid4().hex}"
+    key = f"{token}/{name}"
+    claimed = made = False
+    try:
+        _put(fs, f"{place.path}/{key}", b"")
+        claimed = _claim(place, token)
+        if claimed:
+            _put(fs, f"{place.path}/{key}", content)
+            _put(fs, f"{place.path}/{record_name}", _json({**record, "content": key}))
+            made = True
+    finally:
+        if not made:
+            with contextlib.suppress(Exception):
+                if claimed:  # what was refused may have arrived
+                    fs.rm_file(f"{place.path}/{record_name}")
+            with contextlib.suppress(Exception):
+                fs.rm(f"{place.path}/{token}", recursive=True)
+    return made
 
 
-def _created(fs: AbstractFileSystem, path: str, data: bytes) -> bool:
-    refused: OSError | None = None
-    try:
-        fs.pipe_file(path, data, mode="create")
-    except OSError as error:  # most often FileExistsError; S3 can also refuse two requests at one time with a conflict
-        refused = error
-    try:
-        # Whose it is, is read: a request that was sent twice is refused although the first one made it.
-        return bool(fs.cat_file(path) == data)
-    except FileNotFoundError as error:
-        raise refused or error from None
+def _claim(place: ObjectStoragePath, token: str) -> bool:
+    """Whether the folder is this writer's to make, whose key is there already.
+
+    It is when a listing shows no key but its own. Of two writers at most one can see that: had both, each would have looked
+    before the other's key was there, and so before its own was. Of those that see each other all but the first give way, and
+    the first waits for that. So every folder is made by one of them, unless a writer dies in these moments.
+    """
+    end, pause = time.monotonic() + _PATIENCE_SECONDS, 0.01
+    while True:
+        found = set(names_in(place))
+        if token not in found:
+            raise OSError(
+                errno.EIO,
+                "What was written is not listed: where listings lag behind, what several tasks write cannot be kept apart",
+                str(place),
+            )
+        others = found - {token}
+        if not others:
+            return True
+        if min(others) < token or not all(map(_TOKEN.fullmatch, others)) or time.monotonic() > end:
+            return False
+        time.sleep(pause)
+        pause = min(2 * pause, 0.5)
+
+
+def _remove_keys(place: ObjectStoragePath) -> None:
+    """Removes what is in a folder of an object store, but for the keys of writers that may be at it."""
+    for name in names_in(place):
+        written = _TOKEN.fullmatch(name)
+        if written and time.time() - int(written[1], 16) / 1e9 < _WRITING_SECONDS and place.fs.find(f"{place.path}/{name}"):
+            continue
+        place.fs.rm(f"{place.path}/{name}", recursive=True)
 
 
 def _put(fs: AbstractFileSystem, path: str, data: bytes) -> None:

@@ -1,7 +1,8 @@
 """The XCom ``adk``: what one task hands to the tasks after it, beside the plain output in ``return_value``.
 
-It is one JSON text, so that Airflow's own XCom serialization never interprets a user's data, and so that an envelope that
-is cut short or made by another version is noticed before anything in it is used.
+It is one JSON text, so that Airflow's own XCom serialization never interprets a user's data. It begins with a version and a
+digest of what follows, so that an envelope that is cut short, changed or made by another version is noticed before anything in
+it is used.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from adk_airflow.errors import EnvelopeError, ValueNotTransferableError
-from adk_airflow.runtime.wire import codec, lineage
+from adk_airflow.runtime.wire import codec, digest, lineage
+from adk_airflow.runtime.wire.sealed import Seal, as_it_is, opened
 from adk_airflow.runtime.wire.worker import ItemOutput, WorkerRuns
 
 XCOM_KEY = "adk"
-VERSION = 2
+VERSION = 3
 
 
 @dataclass(frozen=True)
@@ -39,11 +41,11 @@ class Firing:
     next: tuple[str, ...] = ()
     waiting: bool = False
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self, seal: Seal = as_it_is) -> dict[str, Any]:
         return {
             "node": self.node,
-            "output": _encoded(self.output, "its output"),
-            "route": _encoded(self.route, "its route"),
+            "output": _encoded(self.output, "its output", seal),
+            "route": _encoded(self.route, "its route", seal),
             "branch": self.branch,
             "next": list(self.next),
             "waiting": self.waiting,
@@ -53,8 +55,8 @@ class Firing:
     def from_json(cls, data: Mapping[str, Any]) -> Firing:
         return cls(
             node=_typed(data, "node", str),
-            output=codec.decode(data["output"]),
-            route=codec.decode(data["route"]),
+            output=codec.decode(opened(data["output"])),
+            route=codec.decode(opened(data["route"])),
             branch=_typed(data, "branch", str, type(None)),
             next=tuple(_texts(data["next"])),
             waiting=_typed(data, "waiting", bool),
@@ -91,28 +93,36 @@ class Envelope:
     scopes: Mapping[str, tuple[str | None, bool]] = field(default_factory=dict)
     error: tuple[str, str] | None = None
 
-    def dumps(self) -> str:
+    def dumps(self, seal: Seal = as_it_is) -> str:
         """The envelope as JSON text. Each value is encoded here and nowhere else.
+
+        Args:
+            seal: Seals what nobody else may read.
 
         Raises:
             ValueNotTransferableError: An output or a route has no JSON form; the message says which.
         """
-        return codec.dumps(
+        body = codec.dumps(
             {
-                "adk_airflow": VERSION,
                 "task": self.task,
                 "workflow": self.workflow,
                 "node": self.node,
-                "message": codec.encode(self.message),
-                "firings": [firing.to_json() for firing in self.firings],
-                "state": {key: entry.to_json() for key, entry in self.state.items()},
+                "message": seal(codec.encode(self.message), ""),
+                "firings": [firing.to_json(seal) for firing in self.firings],
+                "state": {key: self._entry(key, entry, seal) for key, entry in self.state.items()},
                 "lost": [[item.key, item.kept, item.lost] for item in self.lost],
                 "worker": None if self.worker is None else self.worker.to_json(),
-                "outputs": [item.to_json(lambda value: _encoded(value, "its output")) for item in self.outputs],
+                "outputs": [item.to_json(lambda value: _encoded(value, "its output", seal)) for item in self.outputs],
                 "scopes": {path: list(scope) for path, scope in self.scopes.items()},
                 "error": None if self.error is None else list(self.error),
             }
-        )
+        ).removeprefix("{")
+        return _head(digest.of(body)) + body
+
+    def _entry(self, key: str, entry: lineage.Entry, seal: Seal) -> list[Any]:
+        """What was written by a task before is told of there."""
+        what = f"state key {key!r}" if entry.writer == self.task else ""
+        return lineage.Entry(seal(entry.value, what, key), entry.writer, entry.over).to_json()
 
     @classmethod
     def loads(cls, text: Any, *, task: str) -> Envelope:
@@ -123,7 +133,7 @@ class Envelope:
             task: Id of the task that wrote it, for the error.
 
         Raises:
-            EnvelopeError: It is no envelope, cut short, of another version, or holds a value that is not allowed.
+            EnvelopeError: It is no envelope, cut short or changed, of another version, or holds a value that is not allowed.
         """
         advice = f"Clear task {task!r} so that it runs again."
         if not isinstance(text, str):
@@ -138,11 +148,11 @@ class Envelope:
                 f"XCom {XCOM_KEY!r} of task {task!r} has version {version!r}, this adk-airflow reads {VERSION}. {advice}"
             )
         try:
-            return cls(
+            found = cls(
                 task=_typed(data, "task", str),
                 workflow=_typed(data, "workflow", str),
                 node=_typed(data, "node", str),
-                message=codec.decode(data["message"]),
+                message=codec.decode(opened(data["message"])),
                 firings=tuple(Firing.from_json(item) for item in _typed(data, "firings", list)),
                 state={key: lineage.Entry.from_json(item) for key, item in _typed(data, "state", dict).items()},
                 lost=tuple(lineage.LostUpdate(*_texts(item)) for item in _typed(data, "lost", list)),
@@ -151,6 +161,8 @@ class Envelope:
                 scopes={path: _scope(scope) for path, scope in _typed(data, "scopes", dict).items()},
                 error=None if data["error"] is None else _pair(_texts(data["error"])),
             )
+            digest.check(text, _head(data["digest"]), data["digest"])
+            return found
         except EnvelopeError as error:
             raise EnvelopeError(f"XCom {XCOM_KEY!r} of task {task!r}: {error}. {advice}") from error
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
@@ -174,9 +186,13 @@ class Envelope:
         return has, output
 
 
-def _encoded(value: Any, what: str) -> Any:
+def _head(digest: object) -> str:
+    return f'{{"adk_airflow":{VERSION},"digest":"{digest}",'
+
+
+def _encoded(value: Any, what: str, seal: Seal) -> Any:
     try:
-        return codec.encode(value)
+        return seal(codec.encode(value), what)
     except ValueNotTransferableError as error:
         raise ValueNotTransferableError(f"{what} cannot travel to another task: {error}") from None
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from adk_airflow.errors import EnvelopeError
+from adk_airflow.runtime.wire.sealed import opened
 
 
 @dataclass(frozen=True)
@@ -28,17 +29,17 @@ class Entry:
 
     @classmethod
     def from_json(cls, data: Any) -> Entry:
-        """Reads what ``to_json`` made.
+        """Reads what ``to_json`` made; its value may have been sealed.
 
         Raises:
-            EnvelopeError: It is something else.
+            EnvelopeError: It is something else, or cannot be opened.
         """
         if not (isinstance(data, list) and len(data) == 3 and isinstance(data[2], list)):
             raise EnvelopeError("a state entry is not [value, writer, seen writers]")
         value, writer, over = data
         if not all(isinstance(name, str) for name in (writer, *over)):
             raise EnvelopeError("a state entry names a writer that is no text")
-        return cls(value, writer, frozenset(over))
+        return cls(opened(value), writer, frozenset(over))
 
 
 State = dict[str, Entry]

@@ -7,10 +7,12 @@ seals nothing.
 
 from __future__ import annotations
 
+import json
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from adk_airflow.errors import EnvelopeError, ServiceConfigurationError
+from adk_airflow.runtime.wire import codec
 
 if TYPE_CHECKING:
     from cryptography.fernet import MultiFernet
@@ -20,6 +22,45 @@ HOW_TO_SET_A_KEY = (
     ' (make one: python -c "from cryptography.fernet import Fernet; print(Fernet.generate_key().decode())").'
 )
 _NOT_SET = "{FERNET_KEY}"  # what Airflow's task SDK says where there is no airflow.cfg
+_SEALED = "sealed"  # no tag of the codec's: what it makes of a value never looks like a sealed one
+
+
+class Seal(Protocol):
+    """Says of each value that is to travel how it stands in XCom."""
+
+    def __call__(self, data: Any, what: str, key: str = "") -> Any:
+        """The value as it is, or sealed.
+
+        Args:
+            data: The encoded value.
+            what: What it is, for people; empty where nobody need be told of it.
+            key: Of a value of the state: its key.
+        """
+
+
+def as_it_is(data: Any, what: str, key: str = "") -> Any:
+    """A ``Seal`` that seals nothing."""
+    return data
+
+
+def sealed(data: Any) -> Any:
+    """The encoded value in the form that ``opened`` opens; None where Airflow has no Fernet key."""
+    token = seal(codec.dumps(data))
+    return None if token is None else {codec.TAG: _SEALED, "v": token}
+
+
+def opened(data: Any) -> Any:
+    """The encoded value, whether it was sealed or not.
+
+    Raises:
+        EnvelopeError: It was, and cannot be opened.
+    """
+    if not (isinstance(data, dict) and data.get(codec.TAG) == _SEALED):
+        return data
+    token = data.get("v")
+    if not isinstance(token, str):
+        raise EnvelopeError(f"a sealed value holds a {type(token).__name__}")
+    return json.loads(open_sealed(token))
 
 
 def seal(text: str) -> str | None:

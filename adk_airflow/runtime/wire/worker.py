@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from adk_airflow.errors import EnvelopeError
-from adk_airflow.runtime.wire import codec
+from adk_airflow.runtime.wire import codec, digest
+from adk_airflow.runtime.wire.sealed import opened
 from adk_airflow.runtime.wire.triggers import Item, Trigger
 
 
@@ -76,7 +77,7 @@ class ItemOutput:
         run, index, output = data
         if not (_is_count(run) and _is_count(index)):
             raise TypeError(f"{data[:2]!r} is no place of an item")
-        return cls(run, index, codec.decode(output))
+        return cls(run, index, codec.decode(opened(output)))
 
 
 @dataclass(frozen=True)
@@ -94,8 +95,9 @@ class Batch:
     single: bool = True
 
     def dumps(self, encode: Callable[[Item], Any]) -> str:
-        """The batch as JSON text; ``encode`` encodes the value of an item."""
-        return codec.dumps([self.run, self.single, [[item.index, encode(item)] for item in self.items]])
+        """The batch as JSON text; ``encode`` encodes the value of an item, and may seal it."""
+        body = codec.dumps([self.run, self.single, [[item.index, encode(item)] for item in self.items]]).removeprefix("[")
+        return f'["{digest.of(body)}",{body}'
 
     @classmethod
     def loads(cls, text: Any) -> Batch:
@@ -105,10 +107,12 @@ class Batch:
             EnvelopeError: It is something else, or holds a value that is not allowed.
         """
         try:
-            run, single, items = json.loads(text)
+            written, run, single, items = json.loads(text)
             if not (_is_count(run) and isinstance(single, bool) and all(_is_count(index) for index, _ in items)):
                 raise TypeError("an item has no place")
-            return cls(run, tuple(Item(index, codec.decode(value)) for index, value in items), single)
+            found = cls(run, tuple(Item(index, codec.decode(opened(value))) for index, value in items), single)
+            digest.check(text, f'["{written}",', written)
+            return found
         except EnvelopeError:
             raise
         except (TypeError, ValueError, RecursionError) as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from adk_airflow.translator import overrides
@@ -87,11 +88,27 @@ class Making(ABC):
     def upstream(self, place: Place) -> tuple[Upstream, ...]:
         """The tasks before a region, in ADK's order of edges, with the routes of the edges between them as labels."""
         labels: dict[str, list[str]] = {}
-        for edge in place.graph.edges:
+        inside = set(place.names)
+        for edge in place.graph.edges_into(place.names):
             task_id = self.output_tasks.get(place.path(edge.source))
-            if edge.target in place.names and edge.source not in place.names and task_id is not None:
+            if edge.source not in inside and task_id is not None:
                 labels.setdefault(task_id, []).extend([edge.label] if edge.label else [])
         return tuple(Upstream(task_id, ", ".join(dict.fromkeys(texts))) for task_id, texts in labels.items())
+
+    def options_inside(self, paths: Collection[str]) -> dict[str, Mapping[str, Any]]:
+        """What the user gave for nodes at these paths, and for those inside them."""
+        return {path: self.options[path] for around in paths for path in self._given_inside.get(around, ())}
+
+    @cached_property
+    def _given_inside(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for path in self.options:
+            around, _, _ = path.rpartition("/")
+            found.setdefault(path, []).append(path)
+            while around:
+                found.setdefault(around, []).append(path)
+                around, _, _ = around.rpartition("/")
+        return found
 
     @abstractmethod
     def add_workflow(self, graph: Graph, scope: tuple[str, ...], defaults: Mapping[str, Any]) -> None:
@@ -141,7 +158,8 @@ class Kind:
         Raises:
             NodeOverrideError: A node of it was given what is for several tasks.
         """
-        options, paths = making.options, [place.path(name) for name in place.names]
+        paths = [place.path(name) for name in place.names]
+        options = making.options_inside(paths)
         for path in paths:
             overrides.check_inside(making.workflow, options, path)
         why = self.why(place)
@@ -214,8 +232,7 @@ def trigger_rule(place: Place, upstream: tuple[Upstream, ...]) -> str:
     A join with several tasks before it must not be ``all_success``: Airflow would skip it as soon as one of them is
     skipped, and a failure of another one, which comes later, would be lost behind the skip.
     """
-    joins = {node.name for node in place.graph.nodes if node.join}
-    started = not place.scope and any(START in place.graph.predecessors(name) for name in place.names if name not in joins)
+    started = not place.scope and any(START in place.graph.predecessors(node.name) for node in place.nodes if not node.join)
     if upstream and started:
         return "none_failed"
     return "all_success" if len(upstream) < 2 else "none_failed_min_one_success"

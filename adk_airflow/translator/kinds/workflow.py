@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from adk_airflow.translator import overrides
-from adk_airflow.translator.concurrency import Concurrency
 from adk_airflow.translator.graph import START, Graph
 from adk_airflow.translator.kinds.base import Kind, Making, Place, free_name, trigger_rule
 from adk_airflow.translator.plan import PlannedTask, Upstream, path_of
@@ -49,7 +48,7 @@ class NestedWorkflow(Kind):
             return inner.one_task_reason
         if inner.max_concurrency is not None:
             return "has a max_concurrency of its own"
-        return "may run several times" if place.first.name in Concurrency(place.graph).repeating() else ""
+        return "may run several times" if place.first.name in place.graph.concurrency.repeating() else ""
 
     def why(self, place: Place) -> str:
         """Why it runs in one task."""

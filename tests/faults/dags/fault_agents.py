@@ -21,9 +21,9 @@ COMMON: dict[str, Any] = {
 }
 
 
-def look_up(number: int, tool_context: ToolContext) -> dict[str, int]:
+def look_up(number: int, line: str, tool_context: ToolContext) -> dict[str, int]:
     """Looks a number up, which costs something."""
-    case, line = tool_context.state["case"], tool_context.agent_name
+    case = tool_context.state["case"]
     begin(case, line, f"T{number}")
     tool_context.state[f"{line}_{number}"] = number * 7
     end(case, line, f"T{number}")
@@ -31,7 +31,7 @@ def look_up(number: int, tool_context: ToolContext) -> dict[str, int]:
 
 
 def agent(name: str, steps: int, **options: Any) -> Agent:
-    instruction = f"case={{case}} line={name} steps={steps}"
+    instruction = f"case={{case}} line={name} plan={','.join(f'T{at}' for at in range(1, steps + 1))}"
     return Agent(name=name, model="gemini-2.5-flash", instruction=instruction, tools=[look_up], **options)
 
 

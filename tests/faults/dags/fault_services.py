@@ -7,9 +7,8 @@ from typing import Any
 
 from airflow.sdk import DAG, Param
 from fault_calls import begin, end, loses_its_supervisor, write
-from google.adk import Context
+from google.adk import Context, Event
 from google.adk.agents import Agent
-from google.adk.memory.memory_entry import MemoryEntry
 from google.adk.tools import ToolContext
 from google.adk.workflow import Workflow, node
 from google.genai import types
@@ -42,7 +41,7 @@ async def save(ctx: Context) -> str:
     failed = []
     for what, work in {
         "artifact": ctx.save_artifact("report.txt", types.Part.from_text(text=words)),
-        "memory": ctx.add_memory(memories=[MemoryEntry(content=content(words), author="save")]),
+        "memory": ctx.add_events_to_memory(events=[Event(author="save", content=content(words))]),
     }.items():
         try:
             await tried(case, what, work)
@@ -61,9 +60,9 @@ late_dag = AdkDag(Workflow(name="late", edges=[("START", node(save, name="save")
 
 
 def looking(saves: bool) -> Any:
-    async def look_up(number: int, tool_context: ToolContext) -> dict[str, str]:
+    async def look_up(number: int, line: str, tool_context: ToolContext) -> dict[str, str]:
         """Looks a number up."""
-        case, line = tool_context.state["case"], tool_context.agent_name
+        case = tool_context.state["case"]
         begin(case, line, f"T{number}")
         words = LATE if loses_its_supervisor(case, line, f"T{number}") else f"number {number}"
         if saves:
@@ -75,7 +74,7 @@ def looking(saves: bool) -> Any:
 
 
 def agent(name: str, steps: int, *, saves: bool = False) -> Agent:
-    instruction = f"case={{case}} line={name} steps={steps}"
+    instruction = f"case={{case}} line={name} plan={','.join(f'T{at}' for at in range(1, steps + 1))}"
     return Agent(name=name, model="gemini-2.5-flash", instruction=instruction, tools=[looking(saves)])
 
 
