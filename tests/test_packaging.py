@@ -37,6 +37,7 @@ ROOMS = [
     "runtime.sending",
     "runtime.inbox",
     "runtime.outbox",
+    "runtime.transcribing",
     "runtime.task",
     "preload",
     "plugin",

@@ -13,28 +13,28 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
-from adk_airflow.errors import HumanInputNotSupportedError, ServiceConfigurationError
+from adk_airflow.errors import HumanInputNotSupportedError
 from adk_airflow.runtime import failures, sealing, sending
 from adk_airflow.runtime.event_loop import TaskCancelled, TaskLoop, has_own_process
 from adk_airflow.runtime.log_watch import telling_the_masker
 from adk_airflow.runtime.outbox import Outbox
-from adk_airflow.runtime.record.transcript import XCOM_KEY as XCOM_RECORD
 from adk_airflow.runtime.wire import json_form
 from adk_airflow.runtime.wire.envelope import XCOM_KEY, Envelope
 from adk_airflow.runtime.wire.triggers import Parent, Trigger
 
 if TYPE_CHECKING:
+    from google.adk.workflow import BaseNode
+
     from adk_airflow.runtime.adk.runner import Run, RunResult
     from adk_airflow.runtime.inbox import Inbox
     from adk_airflow.runtime.record.task_record import TaskRecord
-    from adk_airflow.runtime.record.transcript import Transcript
     from adk_airflow.runtime.services.models import ModelConnections
     from adk_airflow.runtime.source import Source
-
-_PATIENCE_AT_THE_END = 2.0  # seconds that a task that is being stopped waits for its record
+    from adk_airflow.runtime.transcribing import TaskTranscript
 
 
 class Step(Protocol):
@@ -56,6 +56,9 @@ class Step(Protocol):
 
     def where(self, source: Source) -> str:
         """How errors and log lines name it."""
+
+    def nodes_of(self, source: Source) -> Sequence[BaseNode]:
+        """The nodes of a workflow that run in its task, of which others run in other tasks; none without a graph."""
 
     def receive(self, task: Task) -> Inbox:
         """Reads what reached this task. Raises AirflowSkipException when nothing did."""
@@ -121,6 +124,7 @@ class Task:
     """
 
     inbox: Inbox
+    _transcript: TaskTranscript
 
     def __init__(self, step: Step, context: Mapping[str, Any], source: Source) -> None:
         self.step = step
@@ -129,7 +133,6 @@ class Task:
         self.received: Any = None
         self.outbox = Outbox()
         self.session_id = ""
-        self._transcript: Transcript | None = None
         limit = step.execution_timeout.total_seconds() if step.execution_timeout else None
         self.loop = TaskLoop(self.where, seconds=limit, log=step.log)
 
@@ -154,6 +157,7 @@ class Task:
         """The record of this try, with what earlier ones have finished; of a task that runs ADK."""
         from adk_airflow.runtime.record.attempt import Attempt
         from adk_airflow.runtime.record.task_record import TaskRecord
+        from adk_airflow.runtime.transcribing import TaskTranscript
 
         durable = self.step.durable
         afresh = [path for path, is_durable in durable.items() if not is_durable] if isinstance(durable, dict) else []
@@ -165,36 +169,9 @@ class Task:
             afresh=afresh,
         )
         record.standing.on_lost = self.loop.cancel
-        self._transcript = self._transcribe(record)
+        self._transcript = TaskTranscript(record.attempt, self.context, where=self.where, log=self.step.log)
+        record.readers.append(self._transcript.add)
         return record
-
-    def _transcribe(self, record: TaskRecord) -> Transcript | None:
-        """Has what happens kept for people and later tasks; None where the settings name no place for it."""
-        from adk_airflow.runtime.record.transcript import Transcript
-        from adk_airflow.runtime.services import settings, transcripts
-
-        attempt = record.attempt
-        try:
-            folder = transcripts.try_folder(settings.transcripts_place(), attempt.place, attempt.number)
-        except ServiceConfigurationError as error:
-            self.step.log.warning("What happens in this task is not recorded: %s. The run goes on.", failures.one_line(error))
-            return None
-        transcript = Transcript(
-            attempt, transcripts.TranscriptPlace(folder), content=settings.log_content(), log=self.step.log,
-            on_first=self._refer,
-        )  # fmt: skip
-        record.readers.append(transcript.add)
-        return transcript
-
-    def _refer(self) -> None:
-        """Pushes where the record is; not sent again where Airflow does not take it, since nothing of the run is in it."""
-        if self._transcript is None:
-            return
-        reference = self._transcript.reference()
-        try:
-            self.context["ti"].xcom_push(key=XCOM_RECORD, value=reference)
-        except Exception as error:
-            self.step.log.warning("XCom %r, where the record of this task is, could not be sent: %s", XCOM_RECORD, error)
 
     def end(self) -> None:
         """The try ends before its time: a person or a time limit ended it, or it no longer counts.
@@ -205,9 +182,7 @@ class Task:
         if (record := self.recorded()) is not None:
             record.standing.check()
             record.keep()
-            if self._transcript is not None:
-                self._transcript.close(patience=_PATIENCE_AT_THE_END)
-                self._refer()
+            self._transcript.stop()
 
     def forget(self, context: Any) -> None:
         """The task has succeeded: a callback of Airflow's."""
@@ -248,13 +223,14 @@ class Task:
         from adk_airflow.runtime.adk.runner import Run
         from adk_airflow.runtime.services import settings
 
-        inbox = inbox or self.inbox
+        inbox, record, source = inbox or self.inbox, self.record, self.source
+        nodes = self.step.nodes_of(source)
+        whole = (*source.parents, source.workflow)[0].graph if nodes else None
         run_id, writer = str(self.context["run_id"]), self.writer
         sessions = None
         if self.session_id:
             writer = f"{run_id}.{writer}"
             sessions = settings.durable_session_service(self.session_id, self.where)
-        source = self.source
         scope = [workflow.name for workflow in source.parents[1:]] + [source.workflow.name]
         triggers = [inbox.scopes["/".join(scope[: at + 1])] for at in range(len(source.parents))]
         return Run(
@@ -273,7 +249,9 @@ class Task:
             remember=settings.remember_runs(),
             on_event=self._log_event,
             models=self._models(),
-            record=self.record,
+            record=record,
+            history=self._transcript.history(inbox.records, nodes, source.app),
+            keep_events=self._transcript.keeps_events(whole.nodes if whole is not None else (), source.app),
         )
 
     def _models(self) -> ModelConnections | None:
@@ -358,15 +336,16 @@ class Task:
             record.say_replayed()
             if result.error is not None:
                 record.failed(result.error_path, result.error, call_failed=result.call_failed)
+            elif result.said:
+                self.outbox = replace(self.outbox, records=self._transcript.keep_events(result.said))
         envelope, text = self.outbox.pack(
             inbox, result, writer=self.writer, workflow=workflow, node=self.name, where=self.where
         )
-        if self._transcript is not None:
-            if result.error is not None:
-                self._transcript.failed(result.error_path, result.error)
-            self._transcript.close()
+        if record is not None:
+            self._transcript.close(result.error_path, result.error)
         self.push(XCOM_KEY, text)
-        self._refer()
+        if record is not None:
+            self._transcript.refer()
         if result.error is not None:
             subject = self.where
             log.error(

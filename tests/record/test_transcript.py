@@ -1,4 +1,4 @@
-"""What happens in a task is kept as JSON lines, readable while it runs and afterwards; nothing that hinders it changes the run."""
+"""What happens in a task is kept as JSON lines, readable while it runs; nothing that hinders it changes the run."""
 
 from __future__ import annotations
 

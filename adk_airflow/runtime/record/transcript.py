@@ -119,6 +119,19 @@ class Transcript:
             self._thread = threading.Thread(target=self._write_on, name="adk-airflow-transcript", daemon=True)
             self._thread.start()
 
+    def keep(self, name: str, data: bytes) -> None:
+        """Keeps a file of another kind beside the parts.
+
+        Args:
+            name: Its name.
+            data: What it holds.
+        """
+        try:
+            self._place.write(name, data)
+        except Exception as error:
+            self._partial = True
+            self._say(failures.one_line(error))
+
     def failed(self, path: str, error: BaseException) -> None:
         """Takes what the task fails with.
 

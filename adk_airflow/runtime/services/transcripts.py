@@ -11,18 +11,24 @@ import contextlib
 import datetime as dt
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from adk_airflow.errors import RecordError
+from adk_airflow.errors import EnvelopeError, RecordError
+from adk_airflow.runtime import sealing
 from adk_airflow.runtime.record.transcript import HEADER, VERSION
 from adk_airflow.runtime.services import storage
 from adk_airflow.runtime.services.storage import quoted
+from adk_airflow.runtime.wire import sealed
 
 if TYPE_CHECKING:
     from airflow.sdk import ObjectStoragePath
 
+SESSION = "session.json"
+"""What was said in ADK's session, for the tasks after this one: events in exact form, sealed with Airflow's Fernet key."""
+
+_SESSION_VERSION = 1
 _PART = re.compile(r"part-\d{4,}\.jsonl")
 _MOST_HEADER = 8_192  # bytes
 
@@ -112,6 +118,44 @@ def _checked(header: Mapping[str, Any] | None, where: str) -> Mapping[str, Any]:
     return header
 
 
+# -- the session ---------------------------------------------------------------------------------------------
+
+
+def session_bytes(events: Sequence[Mapping[str, Any]]) -> bytes:
+    """The file of a session. Without a Fernet key secrets are masked in it.
+
+    Args:
+        events: In ADK's JSON form.
+    """
+    token = sealed.seal(json.dumps(events))
+    held = {"events": sealing.masked(events)[0]} if token is None else {"sealed": token}
+    return json.dumps({"adk_session": _SESSION_VERSION, **held}).encode()
+
+
+def read_session(folder: ObjectStoragePath) -> list[dict[str, Any]]:
+    """The events of a session, as a task kept them.
+
+    Raises:
+        RecordError: It is not there, is damaged, or another version or another Fernet key made it.
+        OSError: It cannot be read.
+    """
+    path = folder / SESSION
+    try:
+        data = json.loads(path.fs.cat_file(path.path))
+        if data["adk_session"] != _SESSION_VERSION:
+            raise RecordError(f"{path} has version {data['adk_session']!r}, this adk-airflow reads {_SESSION_VERSION}")
+        events = json.loads(sealed.open_sealed(data["sealed"])) if "sealed" in data else data["events"]
+        if not isinstance(events, list) or not all(isinstance(event, dict) for event in events):
+            raise TypeError
+    except FileNotFoundError:
+        raise RecordError(f"{path} is not there") from None
+    except EnvelopeError as error:
+        raise RecordError(f"{path}: {error}") from error
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise RecordError(f"{path} is damaged ({type(error).__name__})") from error
+    return events
+
+
 # -- removing ------------------------------------------------------------------------------------------------
 
 
@@ -121,7 +165,7 @@ class OldRecord:
 
     Attributes:
         folder: Where it is, below the root.
-        parts: The file names of its parts.
+        parts: The names of its files.
         last: When it was last written to, in UTC.
         header: What its first line says.
     """
@@ -141,12 +185,12 @@ def older_than(root: ObjectStoragePath, days: float) -> Iterator[OldRecord]:
         folder, _, name = str(path).rpartition("/")
         folders.setdefault(folder, []).append(name)
     for folder, names in sorted(folders.items()):
-        parts = tuple(sorted(filter(_PART.fullmatch, names)))
+        parts = tuple(sorted(name for name in names if _PART.fullmatch(name)))
         if not parts or not folder.rpartition("/")[2].isdecimal():
             continue
         last = max(_written(root, f"{folder}/{name}") for name in parts)
         if last <= until and (header := _header(root, f"{folder}/{parts[0]}")) is not None:
-            yield OldRecord(folder, parts, last, header)
+            yield OldRecord(folder, (*parts, *(name for name in names if name == SESSION)), last, header)
 
 
 def remove(root: ObjectStoragePath, record: OldRecord) -> None:
