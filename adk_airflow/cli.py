@@ -156,6 +156,24 @@ def _add_run(subparsers: Subparsers) -> None:
     parser.set_defaults(run=run)
 
 
+def _add_clean_records(subparsers: Subparsers) -> None:
+    parser = subparsers.add_parser("clean-records", help="remove old records of tasks")
+    parser.add_argument(
+        "--older-than",
+        type=_days,
+        metavar="DAYS",
+        help="last written to so long ago (default: [adk_airflow] keep_records_days)",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="only say which")
+
+    def run(arguments: argparse.Namespace) -> int:
+        from adk_airflow.record_commands import clean_records
+
+        return clean_records(older_than=arguments.older_than, dry_run=arguments.dry_run)
+
+    parser.set_defaults(run=run)
+
+
 def _add_doctor(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser("doctor", help="say what of this Airflow keeps workflows from running well")
     parser.add_argument("--json", action="store_true", help="print what every check found as a JSON list")
@@ -175,6 +193,7 @@ _SUBCOMMANDS: list[Callable[[Subparsers], None]] = [
     _add_plan,
     _add_draw,
     _add_run,
+    _add_clean_records,
     _add_doctor,
 ]
 
@@ -230,6 +249,16 @@ def _nodes(text: str) -> dict[str, dict[str, Any]]:
     value = _json_object(text)
     if not all(isinstance(arguments, dict) for arguments in value.values()):
         raise argparse.ArgumentTypeError('must give a JSON object per node, such as \'{"fetch": {"batch_size": 5}}\'')
+    return value
+
+
+def _days(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be a number of days, 0 or more, not {text!r}")
     return value
 
 

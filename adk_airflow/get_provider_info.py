@@ -110,6 +110,38 @@ def get_provider_info() -> dict[str, Any]:
                         "example": "adk_sessions",
                         "default": "",
                     },
+                    "transcripts_uri": {
+                        "description": "Where the records of tasks are kept, what agents said and called: any URI that"
+                        " Airflow's object storage knows, with an absolute path or a bucket, reached by all workers."
+                        " Empty: the folder adk_records beside the artifacts.",
+                        "version_added": "0.1.0",
+                        "type": "string",
+                        "example": "s3://my-bucket/adk_records",
+                        "default": "",
+                    },
+                    "transcripts_conn_id": {
+                        "description": "Airflow connection for transcripts_uri, where it needs one.",
+                        "version_added": "0.1.0",
+                        "type": "string",
+                        "example": "aws_default",
+                        "default": "",
+                    },
+                    "log_content": {
+                        "description": "Whether the records of tasks hold what was said, asked and answered. False: names,"
+                        " times, sizes and usage only.",
+                        "version_added": "0.1.0",
+                        "type": "boolean",
+                        "example": "False",
+                        "default": "True",
+                    },
+                    "keep_records_days": {
+                        "description": "After how many days `adk-airflow clean-records` removes the record of a task."
+                        " 0: never.",
+                        "version_added": "0.1.0",
+                        "type": "float",
+                        "example": "30",
+                        "default": "0",
+                    },
                     "artifacts_conn_id": {
                         "description": "Airflow connection for artifacts_uri, where it needs one.",
                         "version_added": "0.1.0",

@@ -62,6 +62,8 @@ class WorkflowRun:
         error: ``(type, message)`` of the first failure of a node, else of any task, or None.
         task_states: Per task id the states of its instances, in map-index order.
         labels: Per mapped task id, for each map index, the text that the UI shows for it.
+        node_runs: Per id of a task that ran nodes in ADK, its node runs: ``{"path", "node", "iteration", "status", "route",
+            "seconds", "error"}``; of a mapped task those of all its instances, in map-index order.
         node_runs: Per id of a task that runs several nodes, its node runs: ``{"path", "node", "iteration", "status", ...}``;
             of a mapped task those of all its instances, in map-index order.
         usage: What models cost in the whole run, as XCom ``usage_run`` of the task that gives the workflow's output holds it;
@@ -272,11 +274,14 @@ def _read(dag: DAG, dag_run: Any, failed: list[tuple[str, str]]) -> WorkflowRun:
 
 
 def _node_runs(dag_run: Any) -> dict[str, list[dict[str, Any]]]:
-    from adk_airflow.runtime.record.run_record import XCOM_RUNS
+    from adk_airflow import records
+    from adk_airflow.runtime.record.transcript import XCOM_KEY
 
     found: dict[str, list[dict[str, Any]]] = {}
-    for (task_id, _), rows in sorted(_xcoms(dag_run, XCOM_RUNS).items()):
-        found.setdefault(task_id, []).extend(rows)
+    for (task_id, map_index), reference in sorted(_xcoms(dag_run, XCOM_KEY).items()):
+        with contextlib.suppress(records.RecordError):  # it could not be written: the task's log says so
+            entries = records.read(dag_run.dag_id, dag_run.run_id, task_id, map_index, reference["try"])
+            found.setdefault(task_id, []).extend(_node_run(entry) for entry in entries if entry["kind"] == "node")
     return found
 
 
@@ -287,6 +292,12 @@ def _task_usage(dag_run: Any) -> dict[str, list[Mapping[str, Any]]]:
     for (task_id, _), value in sorted(_xcoms(dag_run, XCOM_USAGE).items()):
         found.setdefault(task_id, []).append(value)
     return found
+
+
+def _node_run(entry: Mapping[str, Any]) -> dict[str, Any]:
+    iteration = entry["path"].rpartition("@")[2]
+    shown = {name: entry.get(name) for name in ("path", "status", "route", "seconds", "error")}
+    return {**shown, "node": entry["name"], "iteration": int(iteration) if iteration.isdecimal() else iteration}
 
 
 def _envelopes(dag_run: Any, instances: list[Any]) -> dict[tuple[str, int], Envelope]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,8 @@ from adk_airflow.runtime.task import Task
 from adk_airflow.runtime.wire.envelope import Envelope
 
 if TYPE_CHECKING:
+    from google.adk.workflow import BaseNode
+
     from adk_airflow.runtime.adk.runner import RunResult
     from adk_airflow.runtime.inbox import Inbox
     from adk_airflow.runtime.source import Source
@@ -57,6 +59,12 @@ class AdkSpecOperator(AdkOperator):
     def name_of(self, source: Source) -> str:
         """The node's name."""
         return self.spec.node
+
+    def nodes_of(self, source: Source) -> Sequence[BaseNode]:
+        """The nodes that run in this task."""
+        from adk_airflow.runtime.adk import graph
+
+        return [graph.find_node(source.workflow, name) for name in self.spec.nodes]
 
     def where(self, source: Source) -> str:
         """The workflow and the node."""

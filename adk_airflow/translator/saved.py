@@ -164,12 +164,12 @@ def _read(path: Path, place: Path | None) -> Graph | None:
 
 
 def _graph(data: dict[str, Any]) -> Graph:
-    nodes = tuple(_node(node) for node in data["nodes"])
+    nodes = tuple(_read_node(node) for node in data["nodes"])
     edges = tuple(Edge(**{**edge, "routes": tuple(edge["routes"])}) for edge in data["edges"])
     return Graph(**{**data, "nodes": nodes, "edges": edges, "plugins": tuple(data["plugins"])})
 
 
-def _node(data: dict[str, Any]) -> Node:
+def _read_node(data: dict[str, Any]) -> Node:
     inner = data["inner"]
     return Node(**{**data, "inner": inner and _graph(inner), "questions": tuple(data["questions"])})
 
