@@ -17,13 +17,14 @@ from tests.faults.clears import clears
 from tests.faults.kills import kills
 from tests.faults.losses import losses, orphans
 from tests.faults.model import FaultyModel
-from tests.faults.places import FOLDER, places
+from tests.faults.places import places
 from tests.faults.postgres import Postgres, postgres
 from tests.faults.rows import Scenario, Table
-from tests.faults.stand import BreakableAirflow, Stand
+from tests.faults.shapes import SHAPES, shapes
+from tests.faults.stand import STORE, BreakableAirflow, Stand
 
 DAGS = Path(__file__).parent / "dags"
-GROUPS = ("kills", "clears", "answers", "orphans", "losses", "places")
+GROUPS = ("kills", "shapes", "clears", "answers", "orphans", "losses", "places")
 # Runs at once. Airflow's scheduler ends where SQLite is locked too long, which a few more runs bring about.
 _SIDE_BY_SIDE = {"sqlite": 2, "postgres": 6}
 
@@ -58,6 +59,7 @@ def _run(name: str, folder: Path, groups: Sequence[str]) -> Table:
         table.heading()
         scenarios = {
             "kills": (kills(stand, table), _SIDE_BY_SIDE[name]),
+            "shapes": (shapes(stand, table), _SIDE_BY_SIDE[name]),
             "clears": (clears(stand, table), _SIDE_BY_SIDE[name]),
             "answers": (answers(stand, table, model), 1),
             "orphans": (orphans(stand, table), 1),
@@ -96,8 +98,9 @@ def _stand(name: str, folder: Path) -> Iterator[tuple[Stand, FaultyModel]]:
             "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": "180",
             "AIRFLOW__SCHEDULER__USE_JOB_SCHEDULE": "False",
             "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "2",
-            "AIRFLOW__ADK_AIRFLOW__ARTIFACTS_URI": f"file://{home / FOLDER / 'artifacts'}",
-            "AIRFLOW__ADK_AIRFLOW__TRANSCRIPTS_URI": f"file://{home / FOLDER / 'records'}",
+            "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "15",
+            "AIRFLOW__ADK_AIRFLOW__ARTIFACTS_URI": f"file://{home / STORE / 'artifacts'}",
+            "AIRFLOW__ADK_AIRFLOW__TRANSCRIPTS_URI": f"file://{home / STORE / 'records'}",
             "AIRFLOW__ADK_AIRFLOW__MEMORY_SERVICE_URI": f"file://{home / 'memory'}",
             "AIRFLOW__ADK_AIRFLOW__SESSION_SERVICE_URI": f"sqlite:///{home / 'sessions.db'}",
         }
@@ -112,9 +115,18 @@ def _stand(name: str, folder: Path) -> Iterator[tuple[Stand, FaultyModel]]:
 
 def _dag_ids() -> list[str]:
     return [
-        *("fault_agent", "fault_answers", "fault_agent_node", "fault_agent_twin", "fault_pair", "fault_chain"),
+        *(
+            "fault_agent",
+            "fault_answers",
+            "fault_agent_node",
+            "fault_agent_twin",
+            "fault_pair",
+            "fault_chain",
+            "fault_two_tasks",
+        ),
         *(f"fault_backfill_{name}" for name in ("a", "b", "c")),
         *("fault_loop", "fault_loop_embedded", "fault_batch", "fault_mapped", "fault_dynamic"),
+        *(dag_id for dag_id, _ in SHAPES.values()),
         *("fault_late", "fault_session", "fault_store", "fault_no_store"),
     ]
 

@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from tests.faults.dags.fault_calls import folder_of
 from tests.faults.kills import ALONE, found
 from tests.faults.rows import Row, Scenario, Table
 from tests.faults.stand import Stand, Started, until
-from tests.faults.verdict import Call, calls_of_agent, next_round, plan
+from tests.faults.verdict import Call, calls_of_agent, judge, next_round, plan
 
 FIRST, SECOND = found("alone", 7, 14, 21, 28, 35), found("alone", 107, 114, 121, 128, 135)
 
@@ -58,6 +59,21 @@ def clears(stand: Stand, table: Table) -> list[Scenario]:
                     row.check(answer == found(line, 107 if line in lines else 7), f"{line} answers {answer!r}")
 
         return scenario
+
+    def another() -> None:
+        with table.row("clear of one task while another one works, which is killed then") as row:
+            plan("another", ("two", "T1"), what="hold")
+            run = stand.start("fault_two_tasks", "another")
+            stand.wait_for("another", "begin", ("two", "T1"))
+            stand.wait_for("another", "end", ("one", "M2"))
+            time.sleep(3)
+            stand.clear(run, ["one"])
+            plan("another", ("two", "M2"))
+            (folder_of("another") / "hold" / "two.T1").unlink()
+            finished(row, run)
+            two = [call for call in calls_of_agent("two", 1) for _ in range(judge("another", []).made[call])]
+            row.counted, row.expected = len(two), 3
+            row.check(sorted(two) == [("two", "M1"), ("two", "M2"), ("two", "M2"), ("two", "T1")], f"it made {two}")
 
     def item() -> None:
         with table.row("clear of one mapped item") as row:
@@ -129,6 +145,7 @@ def clears(stand: Stand, table: Table) -> list[Scenario]:
             lambda run: stand.clear(run, ["one"], downstream=True),
         ),
         chain("clear of a finished run", "clear-run", ["one", "two"], stand.clear_run),
+        another,
         item,
         same_id,
         two_runs,

@@ -10,9 +10,8 @@ import psutil
 
 from tests.faults.dags.fault_calls import folder_of, write
 from tests.faults.kills import ALONE, found
-from tests.faults.places import FOLDER
 from tests.faults.rows import Scenario, Table
-from tests.faults.stand import Stand, until
+from tests.faults.stand import STORE, Stand, until
 from tests.faults.verdict import Call, calls_of_agent, events, plan
 
 LATE = b"LATEWORDS"
@@ -43,7 +42,7 @@ def orphans(stand: Stand, table: Table) -> list[Scenario]:
             row.check(answer == "in time, not written: []", f"the answer is {answer!r}")
             late = [event["call"] for event in events(case) if event["event"] == "written" and event["pid"] == lost["pid"]]
             row.check(not late, f"the orphan wrote: {', '.join(late)}")
-            for place in (stand.airflow.home / FOLDER, stand.airflow.home / "memory"):
+            for place in (stand.airflow.home / STORE, stand.airflow.home / "memory"):
                 row.check(not _holds(place), f"{place.name} has what the orphan wrote")
 
     def session() -> None:
@@ -83,9 +82,9 @@ class _Part:
             family: All that the part has started is lost with it.
         """
         stand, table = self._stand, self._table
-        hold = folder_of(case) / "hold" / ".".join(at)
 
         def scenario() -> None:
+            hold = folder_of(case) / "hold" / ".".join(at)
             with table.row(name) as row:
                 plan(case, at, what="hold")
                 run = stand.start("fault_agent", case)
@@ -118,7 +117,16 @@ def losses(stand: Stand, table: Table) -> list[Scenario]:
         part("scheduler away for 40 s during a run", "scheduler-away", ("alone", "T2"), "scheduler", away=40),
         part("dag-processor killed and started again during a run", "dag-processor", ("alone", "M3"), "dag-processor"),
         part("api-server killed and started again during a run", "api-server", ("alone", "T4"), "api-server", family=True),
-        part(f"api-server away for {AWAY} s while a task ends", "away", ("alone", "M6"), "api-server", away=AWAY, family=True),
+        part(f"api-server away for {AWAY} s while a task works", "away", ("alone", "M4"), "api-server", away=AWAY, family=True),
+        part(
+            f"api-server away for {AWAY} s while a task ends",
+            "away-at-end",
+            ("alone", "M6"),
+            "api-server",
+            away=AWAY,
+            goes_on=True,
+            family=True,
+        ),
     ]
 
 

@@ -19,9 +19,9 @@ LIMIT = 6.0
 class FaultyModel(GeminiServer):
     """Does what the agent's instruction says: ``case=... line=... plan=T1,T2+T3,helper(),>other``, one turn after the other.
 
-    ``T1`` looks the number 1 up, ``T2+T3`` two in one turn, ``helper()`` calls the tool ``helper``, ``>other`` transfers to an
-    agent. Then it tells what was found. A line that ends in ``#`` is one per number in the user's words: ``item#`` of "7" is
-    ``item7``.
+    ``T1`` looks the number 1 up, ``T2+T3`` two in one turn (as lines of their own, ``line-T2``), ``helper()`` calls the tool
+    ``helper``, ``>other`` transfers to an agent. Then it tells what was found. A line that ends in ``#`` is one per number in
+    the user's words: ``item#`` of "7" is ``item7``.
 
     Attributes:
         outage: Until when all are answered 503, in seconds since the epoch.
@@ -74,7 +74,9 @@ def _planned(request: GeminiRequest, line: str) -> Reply:
         return call("transfer_to_agent", {"agent_name": turn[1:]})
     if turn.endswith("()"):
         return call(turn[:-2], {"request": "Look it up."})
-    return calls(("look_up", {"number": int(name[1:]), "line": line}) for name in turn.split("+"))
+    names = turn.split("+")
+    lines = [line] if len(names) == 1 else [f"{line}-{name}" for name in names]
+    return calls(("look_up", {"number": int(name[1:]), "line": each}) for name, each in zip(names, lines, strict=True))
 
 
 def _values(request: GeminiRequest) -> list[Any]:

@@ -52,7 +52,14 @@ def postgres() -> Iterator[Postgres]:
         made = [programs / "initdb", "-D", data, "-U", "airflow", "-A", "trust", "-E", "UTF8"]
         subprocess.run(made, check=True, stdout=subprocess.DEVNULL, cwd=folder, **user)
         port = free_port()
-        options = [f"listen_addresses={HOST}", f"unix_socket_directories={folder}", "fsync=off", "max_connections=200"]
+        # The timeout: a killed scheduler's children hold its connections open, and with them the locks on its rows.
+        options = [
+            f"listen_addresses={HOST}",
+            f"unix_socket_directories={folder}",
+            "idle_in_transaction_session_timeout=10s",
+            "fsync=off",
+            "max_connections=200",
+        ]
         command = [programs / "postgres", "-D", data, "-p", str(port), *(part for option in options for part in ("-c", option))]
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, cwd=folder, **user)

@@ -11,14 +11,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote, unquote
 
-from adk_airflow.local import RunView, StandaloneAirflow, processes, watch_run
+from adk_airflow.local import AirflowApiError, RunView, StandaloneAirflow, processes, watch_run
 from adk_airflow.local.processes import ProcessRef
 from adk_airflow.local.server import _COMPONENTS
 from tests.faults.postgres import Postgres
 from tests.faults.verdict import Call, events, plan
 
 T = TypeVar("T")
+STORE = "store"
+"""The folder below Airflow's home with artifacts and records."""
 COMMANDS: Mapping[str, list[str]] = dict(_COMPONENTS)
 
 
@@ -102,8 +105,19 @@ class Stand:
     def start(self, dag_id: str, case: str, *kills: Call, run_id: str | None = None, **params: Any) -> Started:
         """Triggers a run whose process is killed at these calls."""
         plan(case, *kills)
-        answer = self.airflow.client.trigger(dag_id, conf={"case": case, **params}, run_id=run_id)
-        return Started(dag_id, answer["dag_run_id"], case)
+        run_id = run_id or f"{case}_{time.time_ns()}"
+
+        def triggered() -> bool:
+            try:
+                self.airflow.client.trigger(dag_id, conf={"case": case, **params}, run_id=run_id)
+            except AirflowApiError as error:
+                if error.status not in (500, 503):  # the answers where SQLite is busy
+                    raise
+                return False
+            return True
+
+        until(triggered, f"run of {dag_id}", timeout=30)
+        return Started(dag_id, run_id, case)
 
     def finish(self, run: Started, *, timeout: float = 240) -> RunView:
         """Waits for its end."""
@@ -117,6 +131,17 @@ class Stand:
     def output(self, run: Started, task: str, *, map_index: int = -1) -> Any:
         """What a task returned."""
         return self.airflow.client.xcom(run.dag_id, run.run_id, task, map_index=map_index)
+
+    def outputs(self, run: Started) -> list[Any]:
+        """What the tasks returned."""
+        tasks = self.airflow.client.task_instances(run.dag_id, run.run_id)
+        return [self.output(run, task["task_id"], map_index=task["map_index"]) for task in tasks]
+
+    def artifacts(self, run: Started) -> list[tuple[str, int, str]]:
+        """Name, version and text of each artifact of the run."""
+        session = f"session-{quote(run.run_id, safe='')}"
+        found = (self.airflow.home / STORE / "artifacts").glob(f"*/*/{session}/*/*/*.txt")
+        return sorted((unquote(path.name), int(path.parent.name), path.read_text()) for path in found)
 
     def clear(self, run: Started, tasks: Collection[Any], *, downstream: bool = False) -> None:
         """Clears tasks as a person does in the UI: ids, or pairs of id and map index."""

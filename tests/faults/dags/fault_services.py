@@ -65,8 +65,12 @@ def looking(saves: bool) -> Any:
         case = tool_context.state["case"]
         begin(case, line, f"T{number}")
         words = LATE if loses_its_supervisor(case, line, f"T{number}") else f"number {number}"
-        if saves:
-            await tool_context.save_artifact("big.bin", types.Part.from_bytes(data=bytes(SIZE), mime_type="x/y"))
+        try:
+            if saves:
+                await tool_context.save_artifact("big.bin", types.Part.from_bytes(data=bytes(SIZE), mime_type="x/y"))
+        except Exception:
+            write(case, "fail", line, f"T{number}")
+            raise
         end(case, line, f"T{number}")
         return {"value": words}
 
