@@ -34,6 +34,10 @@ class AdkDag(DAG):
             loop ``max_iterations``.
         llm_conn_id: Airflow connection whose credentials the workflow's agents use; in ``nodes`` per node. See
             ``docs/connections.md``.
+        max_llm_calls: So many calls of models at most in a run, all tasks and tries counted; the next one is a
+            ``BudgetExceededError``. In ``nodes`` per node. See ``docs/usage.md``.
+        max_tokens: So many tokens, input and output, in a run; when they are spent, no model is asked any more.
+        max_cost: So much money, by ``[adk_airflow] prices``; likewise.
         session_id: With ``mode="embedded"``: an ADK session that outlives the run, templated; see ``docs/services.md``.
         **kwargs: Every argument of ``airflow.sdk.DAG``.
 
@@ -55,10 +59,14 @@ class AdkDag(DAG):
         mode: Mode = "tasks",
         nodes: Mapping[str, NodeOptions] | None = None,
         llm_conn_id: str | None = None,
+        max_llm_calls: int | None = None,
+        max_tokens: int | None = None,
+        max_cost: float | None = None,
         session_id: str | None = None,
         **kwargs: Any,
     ) -> None:
-        found, plan = plan_source(workflow, mode=mode, nodes=nodes, llm_conn_id=llm_conn_id)
+        limits = {"max_llm_calls": max_llm_calls, "max_tokens": max_tokens, "max_cost": max_cost}
+        found, plan = plan_source(workflow, mode=mode, nodes=nodes, llm_conn_id=llm_conn_id, limits=limits)
         dag_id = dag_id or found.workflow.name
         given = kwargs.pop("params", None) or {}
         params = {key: given.get_param(key) if isinstance(given, ParamsDict) else given[key] for key in given}
@@ -92,6 +100,9 @@ class AdkTaskGroup(TaskGroup):
         mode: As for ``AdkDag``.
         nodes: As for ``AdkDag``.
         llm_conn_id: As for ``AdkDag``.
+        max_llm_calls: As for ``AdkDag``, in this group.
+        max_tokens: As for ``AdkDag``, in this group.
+        max_cost: As for ``AdkDag``, in this group.
         session_id: As for ``AdkDag``.
         **kwargs: Every argument of ``airflow.sdk.TaskGroup``.
 
@@ -115,10 +126,14 @@ class AdkTaskGroup(TaskGroup):
         mode: Mode = "tasks",
         nodes: Mapping[str, NodeOptions] | None = None,
         llm_conn_id: str | None = None,
+        max_llm_calls: int | None = None,
+        max_tokens: int | None = None,
+        max_cost: float | None = None,
         session_id: str | None = None,
         **kwargs: Any,
     ) -> None:
-        found, plan = plan_source(workflow, mode=mode, nodes=nodes, llm_conn_id=llm_conn_id)
+        limits = {"max_llm_calls": max_llm_calls, "max_tokens": max_tokens, "max_cost": max_cost}
+        found, plan = plan_source(workflow, mode=mode, nodes=nodes, llm_conn_id=llm_conn_id, limits=limits)
         kwargs.setdefault("tooltip", found.workflow.description or f"ADK workflow {found.workflow.name}")
         super().__init__(group_id or found.workflow.name, **kwargs)
         if mode == "tasks":

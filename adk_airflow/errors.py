@@ -80,6 +80,12 @@ class LoopLimitError(AdkAirflowError):
     """A node of a loop ran more often than its ``max_iterations``; the message shows the last routes."""
 
 
+class BudgetExceededError(AdkAirflowError):
+    """What a node, a task or a run may spend on models is spent; the message says who spent it."""
+
+    permanent = True
+
+
 class OvertakenError(AdkAirflowError):
     """This try of a task no longer counts: another has begun, or nobody supervises it. It does nothing more."""
 

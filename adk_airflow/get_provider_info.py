@@ -60,6 +60,14 @@ def get_provider_info() -> dict[str, Any]:
                         "example": "google_genai_default",
                         "default": "",
                     },
+                    "prices": {
+                        "description": "What a million tokens of a model cost, for XCom usage and max_cost: a JSON object, the"
+                        " path of a file with one, or genai-prices (adk-airflow[prices]). Empty: no costs.",
+                        "version_added": "0.1.0",
+                        "type": "string",
+                        "example": '{"gemini-2.5-flash": {"input": 0.3, "output": 2.5, "cached": 0.03}}',
+                        "default": "",
+                    },
                     "memory_conn_id": {
                         "description": "Airflow connection for memory_service_uri where that is a place for files; without"
                         " memory_service_uri, one whose type an installed provider makes a memory of.",

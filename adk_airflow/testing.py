@@ -64,6 +64,9 @@ class WorkflowRun:
         labels: Per mapped task id, for each map index, the text that the UI shows for it.
         node_runs: Per id of a task that runs several nodes, its node runs: ``{"path", "node", "iteration", "status", ...}``;
             of a mapped task those of all its instances, in map-index order.
+        usage: What models cost in the whole run, as XCom ``usage_run`` of the task that gives the workflow's output holds it;
+            None where no model was asked.
+        task_usage: Per id of a task that asked a model, XCom ``usage`` of each of its instances, in map-index order.
         lost_updates: State keys that two tasks wrote side by side: ``(key, task whose value stayed, task whose is gone)``.
         run_id: Id of the DAG run, which is ADK's session id.
     """
@@ -76,6 +79,8 @@ class WorkflowRun:
     task_states: Mapping[str, list[str]] = field(default_factory=dict)
     labels: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     node_runs: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
+    usage: Mapping[str, Any] | None = None
+    task_usage: Mapping[str, list[Mapping[str, Any]]] = field(default_factory=dict)
     lost_updates: tuple[tuple[str, str, str], ...] = ()
     run_id: str = ""
 
@@ -212,6 +217,8 @@ def _loop_runs() -> bool:
 
 
 def _read(dag: DAG, dag_run: Any) -> WorkflowRun:
+    from adk_airflow.runtime.record.usage import XCOM_RUN
+
     instances = sorted(dag_run.get_task_instances(), key=lambda ti: (ti.task_id, ti.map_index))
     states: dict[str, list[str]] = {}
     labels: dict[str, dict[int, str]] = {}
@@ -233,6 +240,8 @@ def _read(dag: DAG, dag_run: Any) -> WorkflowRun:
         task_states=states,
         labels=labels,
         node_runs=_node_runs(dag_run),
+        usage=None if plan is None else _xcoms(dag_run, XCOM_RUN).get((plan.result, -1)),
+        task_usage=_task_usage(dag_run),
         lost_updates=tuple(dict.fromkeys((i.key, i.kept, i.lost) for e in envelopes.values() for i in e.lost)),
         run_id=dag_run.run_id,
     )
@@ -244,6 +253,15 @@ def _node_runs(dag_run: Any) -> dict[str, list[dict[str, Any]]]:
     found: dict[str, list[dict[str, Any]]] = {}
     for (task_id, _), rows in sorted(_xcoms(dag_run, XCOM_RUNS).items()):
         found.setdefault(task_id, []).extend(rows)
+    return found
+
+
+def _task_usage(dag_run: Any) -> dict[str, list[Mapping[str, Any]]]:
+    from adk_airflow.runtime.record.usage import XCOM_USAGE
+
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for (task_id, _), value in sorted(_xcoms(dag_run, XCOM_USAGE).items()):
+        found.setdefault(task_id, []).append(value)
     return found
 
 

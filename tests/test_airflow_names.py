@@ -29,6 +29,7 @@ INTERNAL: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "airflow.sdk.definitions.context:context_merge": ("the arguments of a function under @task.adk_agent", ("context", "args")),
     "airflow.sdk.definitions.taskgroup:MappedTaskGroup": ("the refusal of a workflow's tasks in a mapped task group", ()),
+    "airflow.sdk.observability.stats:incr": ("the metrics of what models cost", ("stat", "count", "tags")),
     "airflow.sdk.execution_time.xcom:XCom": ("the plain form of what a task returns, and testing", ()),
     "airflow.sdk.execution_time.comms:CommsDecoder": ("the end of a task whose body does not end at its time limit", ()),
     "airflow.models.xcom:XComModel": ("testing: what the tasks left", ()),

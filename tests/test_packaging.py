@@ -35,6 +35,7 @@ ROOMS = [
     "runtime.event_loop",
     "runtime.envelopes",
     "runtime.sending",
+    "runtime.run_usage",
     "runtime.inbox",
     "runtime.outbox",
     "runtime.task",

@@ -9,6 +9,7 @@ from airflow.sdk import BaseOperator
 
 from adk_airflow.errors import ValueNotTransferableError
 from adk_airflow.operators.retries import TaskRetries
+from adk_airflow.runtime.record import budget
 from adk_airflow.runtime.task import Task, live, materialized
 
 if TYPE_CHECKING:
@@ -27,18 +28,35 @@ class AdkOperator(BaseOperator):
             name, ``""`` for the others. Templated. None: ``[adk_airflow] llm_conn_id``, or else what the process has.
         durable: What a try has finished (calls of models and tools, node runs, artifacts) is not done again by the next one.
             False: each try does everything afresh. A dict says so of nodes, by path.
+        max_llm_calls: So many calls of models at most, 1 or more, all tries counted; the next one is a
+            ``BudgetExceededError``. None: no limit, besides ADK's own ``RunConfig.max_llm_calls``.
+        max_tokens: So many tokens, input and output: no model is asked any more when they are spent. None: no limit.
+        max_cost: So much money, by ``[adk_airflow] prices``: likewise. None: no limit.
     """
 
     template_fields: Sequence[str] = ("llm_conn_id",)
     ui_color = "#e8f0fe"
+    has_nodes = False
+    """Whether nodes of a workflow run in it, which may have limits of their own: dicts by path."""
     custom_operator_name = "ADK"
 
     def __init__(
-        self, *, llm_conn_id: str | dict[str, str] | None = None, durable: bool | dict[str, bool] = True, **kwargs: Any
+        self,
+        *,
+        llm_conn_id: str | dict[str, str] | None = None,
+        durable: bool | dict[str, bool] = True,
+        max_llm_calls: int | Mapping[str, int] | None = None,
+        max_tokens: int | Mapping[str, int] | None = None,
+        max_cost: float | Mapping[str, float] | None = None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        limits = {"max_llm_calls": max_llm_calls, "max_tokens": max_tokens, "max_cost": max_cost}
+        budget.check(f"task {self.task_id!r}", limits, nodes=None if self.has_nodes else ())
+        self.max_llm_calls, self.max_tokens, self.max_cost = max_llm_calls, max_tokens, max_cost
         self.retry_policy = TaskRetries(self.retry_policy)
         self._task: Task | None = None
+        self.ends_run = False
         self.llm_conn_id = llm_conn_id
         self.durable = durable
         if llm_conn_id is None:
@@ -66,6 +84,11 @@ class AdkOperator(BaseOperator):
         """Cancels what runs in ADK."""
         if self._task is not None:
             self._task.cancel()
+
+    @property
+    def shares(self) -> Mapping[str, tuple[str, ...]]:
+        """By the path of a node, the ids of the tasks that spend its budget, too: none."""
+        return {}
 
     # -- what an operator says of itself ------------------------------------------------------------------
 

@@ -31,12 +31,19 @@ class AdkSpecOperator(AdkOperator):
     """
 
     custom_operator_name = "ADK node"
+    has_nodes = True
 
     def __init__(self, *, spec: TaskSpec, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.spec = spec
+        self.ends_run = spec.ends_run
         if spec.kind:
             self.custom_operator_name = f"ADK {spec.kind}"
+
+    @property
+    def shares(self) -> Mapping[str, tuple[str, ...]]:
+        """By the path of a node, the ids of the tasks that spend its budget, too; of the empty path the run's."""
+        return self.spec.shares
 
     def load(self) -> Source:
         """Imports the workflow; gives the one that the node belongs to."""

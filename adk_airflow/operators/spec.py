@@ -27,6 +27,9 @@ class TaskSpec:
         inner_tasks: Of an output task: as ``output_tasks``, for the nodes of its workflow.
         items_task: Of the tasks of a parallel worker: full id of the one that makes the list.
         run_task: Of the last task of a parallel worker: full id of the mapped one.
+        shares: For each budget of the task, by the path of the node that has it, the full ids of the tasks that spend it, too;
+            of the empty path the run's.
+        ends_run: The task leaves the workflow's output.
     """
 
     workflow: str
@@ -43,3 +46,5 @@ class TaskSpec:
     inner_tasks: Mapping[str, str] = field(default_factory=dict)
     items_task: str = ""
     run_task: str = ""
+    shares: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    ends_run: bool = False

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from adk_airflow.operators.base import AdkInputOperator
 from adk_airflow.operators.object_arguments import KEPT_ARGUMENTS, HidingPartial, hide, shown
+from adk_airflow.runtime.record import budget
 
 if TYPE_CHECKING:
     from adk_airflow.runtime.adk.runner import RunResult
@@ -25,6 +26,8 @@ class AdkWorkflowOperator(AdkInputOperator):
             on in it. Templated. Empty: a session of the run's own.
         max_iterations: How often a node may run at most, by its name, or path (``inner/a``) in a nested workflow; one more
             fails with ``LoopLimitError``, which shows the last routes. None: no limit, as in ADK.
+        max_llm_calls: As for every operator; a dict gives limits of nodes, by name or path, ``""`` that of the whole. So do
+            ``max_tokens`` and ``max_cost``.
 
     Raises:
         WorkflowLoadError: In the task, of an object at once: there is no such workflow, or google-adk refuses it.
@@ -33,6 +36,7 @@ class AdkWorkflowOperator(AdkInputOperator):
 
     template_fields: Sequence[str] = (*AdkInputOperator.template_fields, "session_id")
     custom_operator_name = "ADK workflow"
+    has_nodes = True
     adk_objects = ("workflow",)
     partial = HidingPartial()
     shallow_copy_attrs: Sequence[str] = KEPT_ARGUMENTS
@@ -68,6 +72,11 @@ class AdkWorkflowOperator(AdkInputOperator):
             from adk_airflow.runtime.adk.max_iterations import check_max_iterations
 
             check_max_iterations(found.workflow, self.max_iterations, self.where(found))
+        limits = {name: given for name in budget.LIMITS if isinstance(given := getattr(self, name), Mapping)}
+        if limits:
+            from adk_airflow.runtime.adk.max_iterations import node_paths
+
+            budget.check(self.where(found), limits, nodes=node_paths(found.workflow))
         return found
 
     def name_of(self, source: Source) -> str:

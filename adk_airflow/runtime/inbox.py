@@ -33,6 +33,7 @@ class Inbox:
         lost: State updates that were lost in merges so far.
         message: The user message that started the run.
         scopes: For each nested workflow on the way here: ADK's branch for it, and whether it is a sub-branch.
+        asked: The ids of the tasks so far in which a model was asked.
         error: Why ADK can run nothing, although this task's turn has come: what the run was given does not fit.
     """
 
@@ -41,6 +42,7 @@ class Inbox:
     lost: tuple[lineage.LostUpdate, ...]
     message: Any
     scopes: Mapping[str, tuple[str | None, bool]] = field(default_factory=dict)
+    asked: tuple[str, ...] = ()
     error: Exception | None = None
 
     @cached_property
@@ -96,7 +98,8 @@ def merge(envelopes: Iterable[Envelope], start: Start | None = None) -> Inbox:
     lost = dict.fromkeys([*(item for envelope in envelopes for item in envelope.lost), *merged.lost])
     message = start.message() if start else envelopes[0].message if envelopes else None
     scopes = {path: scope for envelope in envelopes for path, scope in envelope.scopes.items()}
-    return Inbox((), merged.state, tuple(lost), message, scopes)
+    asked = dict.fromkeys(task for envelope in envelopes for task in envelope.asked)
+    return Inbox((), merged.state, tuple(lost), message, scopes, tuple(asked))
 
 
 def predecessors(workflow: Workflow, node: str) -> list[str]:

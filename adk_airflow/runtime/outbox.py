@@ -26,11 +26,13 @@ class Outbox:
         worker: Of the ``items`` task of a parallel worker: the runs of the worker.
         outputs: Of a mapped task of a parallel worker: the outputs of its items.
         scopes: Of the ``input`` task of a nested workflow: ADK's branch for it, by its path.
+        asked: The task's id, where it asked a model.
     """
 
     worker: WorkerRuns | None = None
     outputs: Sequence[ItemOutput] = ()
     scopes: Mapping[str, tuple[str | None, bool]] = field(default_factory=dict)
+    asked: str = ""
 
     def pack(
         self, inbox: Inbox, result: RunResult, *, writer: str, workflow: str, node: str, where: str
@@ -60,6 +62,7 @@ class Outbox:
             worker=self.worker,
             outputs=tuple(self.outputs),
             scopes={**inbox.scopes, **self.scopes},
+            asked=tuple(dict.fromkeys([*inbox.asked, *([self.asked] if self.asked else [])])),
             error=_error_of(result),
         )
         try:

@@ -72,22 +72,31 @@ def holds_secret(data: Any) -> bool:
     return failures.holds_secret(together) or _JSON_PART.search(together) is not None
 
 
-def masked(data: Any) -> tuple[Any, bool]:
-    """JSON data for everybody's eyes, with ``***`` for each secret in it, and whether there was one."""
+def masked(data: Any, *, by_name: bool = False) -> tuple[Any, bool]:
+    """JSON data for everybody's eyes, with ``***`` for each secret in it, and whether there was one.
+
+    Args:
+        data: The data.
+        by_name: Also for what is only called like a secret, such as ``{"password": "x"}``.
+    """
     texts = [text for name, value in _parts(data) for text in (name, *_readings(value))]
-    if not failures.holds_secret("\n".join(texts)):
+    named = by_name and any(_names_secret(name, value) for name, value in _parts(data))
+    if not named and not failures.holds_secret("\n".join(texts)):
         return data, False
-    return _masked(data), True
+    return _masked(data, by_name), True
 
 
-def _masked(data: Any) -> Any:
+def _masked(data: Any, by_name: bool) -> Any:
     if isinstance(data, str):
         plain = next((text for text in _readings(data)[1:] if failures.holds_secret(text)), None)
         return failures.masked(data) if plain is None else "***"
     if isinstance(data, list):
-        return [_masked(item) for item in data]
+        return [_masked(item, by_name) for item in data]
     if isinstance(data, dict):
-        pairs = [[failures.masked(key), _masked(item)] for key, item in data.items()]
+        pairs = [
+            [failures.masked(key), "***" if by_name and _names_secret(key, item) else _masked(item, by_name)]
+            for key, item in data.items()
+        ]
         found = dict(pairs)
         return found if len(found) == len(data) else pairs
     return data

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from adk_airflow.runtime.adk.runner import Run, RunResult
     from adk_airflow.runtime.inbox import Inbox
     from adk_airflow.runtime.record.task_record import TaskRecord
+    from adk_airflow.runtime.run_usage import RunUsage
     from adk_airflow.runtime.services.models import ModelConnections
     from adk_airflow.runtime.source import Source
 
@@ -39,6 +41,17 @@ class Step(Protocol):
     llm_conn_id: str | dict[str, str] | None
     durable: bool | dict[str, bool]
     execution_timeout: timedelta | None
+    max_llm_calls: int | Mapping[str, int] | None
+    max_tokens: int | Mapping[str, int] | None
+    max_cost: float | Mapping[str, float] | None
+
+    @property
+    def shares(self) -> Mapping[str, tuple[str, ...]]:
+        """By the path of a node, the ids of the tasks that spend its budget, too; of the empty path the run's."""
+
+    @property
+    def ends_run(self) -> bool:
+        """Whether the task leaves the workflow's output."""
 
     @property
     def log(self) -> Any:
@@ -149,7 +162,10 @@ class Task:
         """The record of this try, with what earlier ones have finished; of a task that runs ADK."""
         from adk_airflow.runtime.record.attempt import Attempt
         from adk_airflow.runtime.record.task_record import TaskRecord
+        from adk_airflow.runtime.run_usage import budgets_of
+        from adk_airflow.runtime.services.prices import read_prices
 
+        ti = self.context["ti"]
         durable = self.step.durable
         afresh = [path for path, is_durable in durable.items() if not is_durable] if isinstance(durable, dict) else []
         record = TaskRecord(
@@ -158,9 +174,19 @@ class Task:
             self.step.log,
             durable=durable is not False,
             afresh=afresh,
+            price=read_prices(),
+            tags={"dag_id": str(ti.dag_id), "task_id": str(ti.task_id)},
         )
         record.standing.on_lost = self.loop.cancel
+        if budgets := budgets_of(self.step, self.where):
+            record.keep_to(budgets, self._run_usage(record))
         return record
+
+    def _run_usage(self, record: TaskRecord) -> RunUsage:
+        from adk_airflow.runtime.run_usage import RunUsage
+
+        own_process = record.attempt.own_process
+        return RunUsage(self.context["ti"], self.writer, record.usage, self.step.log, own_process=own_process)
 
     def end(self) -> None:
         """The try ends before its time: a person or a time limit ended it, or it no longer counts.
@@ -171,6 +197,7 @@ class Task:
         if (record := self.recorded()) is not None:
             record.standing.check()
             record.keep()
+            self._run_usage(record).send(None)
 
     def forget(self, context: Any) -> None:
         """The task has succeeded: a callback of Airflow's."""
@@ -325,10 +352,14 @@ class Task:
             record.say_replayed()
             if result.error is not None:
                 record.failed(result.error_path, result.error, call_failed=result.call_failed)
+            if record.usage.of().requests:
+                self.outbox = replace(self.outbox, asked=str(self.context["ti"].task_id))
         envelope, text = self.outbox.pack(
             inbox, result, writer=self.writer, workflow=workflow, node=self.name, where=self.where
         )
         self.push(XCOM_KEY, text)
+        if record is not None or (self.step.ends_run and inbox.asked):
+            self._run_usage(self.record).send(inbox.asked if self.step.ends_run else None)
         if result.error is not None:
             subject = self.where
             log.error(

@@ -24,6 +24,9 @@ def plan_workflow(
     mode: Mode = "tasks",
     nodes: Mapping[str, NodeOptions] | None = None,
     llm_conn_id: str | None = None,
+    max_llm_calls: int | None = None,
+    max_tokens: int | None = None,
+    max_cost: float | None = None,
 ) -> Plan:
     """Plans what a workflow becomes in Airflow, without making any Airflow object.
 
@@ -32,13 +35,17 @@ def plan_workflow(
         mode: ``"tasks"`` (a task per node) or ``"embedded"`` (the whole workflow in one task).
         nodes: Per node, by name or path (``inner/a``): what ``NodeOptions`` lists.
         llm_conn_id: As for ``AdkDag``.
+        max_llm_calls: As for ``AdkDag``.
+        max_tokens: As for ``AdkDag``.
+        max_cost: As for ``AdkDag``.
 
     Raises:
         WorkflowLoadError: There is no such workflow or google-adk refuses it.
         UnsupportedWorkflowError: It cannot become tasks; the message says what to do.
         NodeOverrideError: ``nodes`` names an unknown node or asks for something it cannot do.
     """
-    return plan_source(workflow, mode=mode, nodes=nodes, llm_conn_id=llm_conn_id)[1]
+    limits = {"max_llm_calls": max_llm_calls, "max_tokens": max_tokens, "max_cost": max_cost}
+    return plan_source(workflow, mode=mode, nodes=nodes, llm_conn_id=llm_conn_id, limits=limits)[1]
 
 
 def plan_source(
@@ -47,6 +54,7 @@ def plan_source(
     mode: Mode = "tasks",
     nodes: Mapping[str, Mapping[str, Any]] | None = None,
     llm_conn_id: str | None = None,
+    limits: Mapping[str, Any] | None = None,
 ) -> tuple[Source, Plan]:
     """Loads a workflow, reads its graph and plans what it becomes: the beginning of all that is made of a workflow.
 
@@ -55,6 +63,7 @@ def plan_source(
         mode: As for ``plan_workflow``.
         nodes: As for ``plan_workflow``.
         llm_conn_id: As for ``plan_workflow``.
+        limits: What a run may spend, by the names of the arguments of ``plan_workflow``.
 
     Returns:
         The workflow with its App, and the plan.
@@ -70,4 +79,4 @@ def plan_source(
         found = sources.load(workflow)
     else:
         found = sources.resolve(workflow, described_as=str(getattr(workflow, "name", workflow)))
-    return found, make_plan(read_graph(found), mode=mode, nodes=nodes or {}, llm_conn_id=llm_conn_id)
+    return found, make_plan(read_graph(found), mode=mode, nodes=nodes or {}, llm_conn_id=llm_conn_id, limits=limits)

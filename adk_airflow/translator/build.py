@@ -13,9 +13,13 @@ from airflow.sdk import Label, TaskGroup
 from adk_airflow.errors import NodeOverrideError
 from adk_airflow.operators.spec import TaskSpec
 from adk_airflow.runtime import source as sources
+from adk_airflow.runtime.record import budget
+from adk_airflow.runtime.record.usage import is_below
 from adk_airflow.translator import kinds
 from adk_airflow.translator.options import check_default_args
 from adk_airflow.translator.plan import Plan, PlannedTask, path_of
+
+_RUN_MODELS = ("node", "region", "item", "workflow")
 
 
 @dataclass
@@ -63,6 +67,7 @@ class Builder:
     prefix: str
     start: Mapping[str, Any]
     default_args: Mapping[str, Any]
+    _spenders_of: dict[str, tuple[str, ...]] = field(default_factory=dict, init=False)
 
     def full(self, task_id: str) -> str:
         return self.prefix + task_id
@@ -106,7 +111,22 @@ class Builder:
             inner_tasks=self.scopes[(*scope, task.node) if nested else ()].output_tasks if kind in ("output", "result") else {},
             items_task=of_worker[0] if of_worker else "",
             run_task=of_worker[1] if kind == "collect" else "",
+            shares=self._shares(task),
+            ends_run=task.task_id == self.plan.result,
         )
+
+    def _shares(self, task: PlannedTask) -> dict[str, tuple[str, ...]]:
+        """For each budget of a task that others spend, too, the tasks that do."""
+        paths = dict.fromkeys(path for name in budget.LIMITS for path in budget.by_path(task.arguments.get(name)))
+        return {path: tasks for path in paths if len(tasks := self._spenders(path)) > 1 or task.kind == "item"}
+
+    def _spenders(self, path: str) -> tuple[str, ...]:
+        """The tasks that may spend the budget of a node; of the empty path that of the run."""
+        if path not in self._spenders_of:
+            tasks = [task for task in self.plan.tasks if task.kind in _RUN_MODELS]
+            found = [task.task_id for task in tasks if any(is_below(own, path) for own in task.paths)]
+            self._spenders_of[path] = tuple(map(self.full, found))
+        return self._spenders_of[path]
 
     def _first_tasks(self, names: Collection[str]) -> list[str]:
         """The first tasks of the nodes before ``names``, near or far, that only START triggers."""

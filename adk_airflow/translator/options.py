@@ -19,7 +19,7 @@ NodeMode = Literal["mapped", "embedded"]
 
 
 class NodeOptions(TypedDict, total=False):
-    """What a user may give for a node: five arguments of adk-airflow, then those of Airflow's ``BaseOperator``.
+    """What a user may give for a node: eight arguments of adk-airflow, then those of Airflow's ``BaseOperator``.
 
     Of a parallel worker they are for the mapped task, of a nested workflow for the tasks of all its nodes.
 
@@ -29,6 +29,10 @@ class NodeOptions(TypedDict, total=False):
         batch_size: Of a parallel worker: how many items one mapped task runs, at least 1.
         max_iterations: Of a node in a loop: how often it may run, at least 1; one more fails with ``LoopLimitError``.
         llm_conn_id: Airflow connection whose credentials the node's agents use.
+        max_llm_calls: So many calls of models at most in a run, 1 or more, of the node with all that it runs: all items of a
+            parallel worker, all nodes of a nested workflow, all tries. The next one is a ``BudgetExceededError``.
+        max_tokens: So many tokens, input and output; when they are spent, no model is asked any more.
+        max_cost: So much money, by ``[adk_airflow] prices``; likewise.
         durable: False: a retry does afresh what the node had done; else what it had finished is answered.
     """
 
@@ -37,6 +41,9 @@ class NodeOptions(TypedDict, total=False):
     max_iterations: int
     llm_conn_id: str
     durable: bool
+    max_llm_calls: int
+    max_tokens: int
+    max_cost: float
 
     allow_nested_operators: bool
     depends_on_past: bool

@@ -7,13 +7,14 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from adk_airflow.errors import NodeOverrideError
+from adk_airflow.runtime.record import budget
 from adk_airflow.translator import options
 from adk_airflow.translator.graph import Graph, Node
 from adk_airflow.translator.regions import find_regions, is_loop
 
 _INTEGERS = {"batch_size", "max_iterations", "max_active_tis_per_dag", "max_active_tis_per_dagrun"}
 # What also counts for a node inside a nested workflow that runs in one task.
-_INSIDE = {"mode", "llm_conn_id", "max_iterations", "durable"}
+_INSIDE = {"mode", "llm_conn_id", "max_iterations", "durable", *budget.LIMITS}
 
 
 def check(graph: Graph, nodes: Mapping[str, Mapping[str, Any]]) -> None:
@@ -62,6 +63,8 @@ def _problem(graph: Graph, node: Node, arguments: Any) -> str:
         for other in kinds.KINDS:
             if key in other.options and other is not kind:
                 return f"{key} is for {other.plural}, this is a {node.label}"
+        if key in budget.LIMITS and (problem := budget.problem(key, value)):
+            return problem
         if key in _INTEGERS and (problem := _no_integer(key, value)):
             return problem
     if "mode" in arguments and arguments["mode"] not in kind.modes:
@@ -94,8 +97,8 @@ def of_region(graph: Graph, region: Collection[str], nodes: Mapping[str, Mapping
     found: dict[str, Any] = {}
     for name in region:
         for key, value in nodes.get(name, {}).items():
-            if key in ("mode", "max_iterations") or (key in ("llm_conn_id", "durable") and len(region) > 1):
-                continue  # see limits(), connections() and durable()
+            if key in ("mode", "max_iterations", *budget.LIMITS) or (key in ("llm_conn_id", "durable") and len(region) > 1):
+                continue  # see limits(), budgets(), connections() and durable()
             if key in found and found[key] != value:
                 raise NodeOverrideError(
                     f"workflow {graph.workflow!r}: {', '.join(region)} run in one task, but {key!r} was given as"
@@ -156,6 +159,17 @@ def limits(nodes: Mapping[str, Mapping[str, Any]], paths: Collection[str], scope
         if arguments.get("max_iterations") is not None and (not paths or _is_of(path, paths))
     }
     return {"max_iterations": found} if found else {}
+
+
+def budgets(nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The limits of what a task may spend, each by the path of the node that has it; nothing when there are none.
+
+    Args:
+        nodes: What the user gave for the nodes of the task and those around them, by path; under the empty one what the run may
+            spend.
+    """
+    found = {name: {path: given[name] for path, given in nodes.items() if name in given} for name in budget.LIMITS}
+    return {name: limits for name, limits in found.items() if limits}
 
 
 def durable(nodes: Mapping[str, Mapping[str, Any]], paths: Collection[str]) -> dict[str, Any]:

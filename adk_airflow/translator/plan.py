@@ -80,6 +80,11 @@ class PlannedTask:
     why: str = ""
     description: str = ""
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths of the nodes that it runs."""
+        return tuple(path_of(self.scope, name) for name in (self.nodes if self.kind == "region" else (self.node,)))
+
 
 @dataclass(frozen=True)
 class Plan:

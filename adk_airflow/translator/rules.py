@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, get_args
 
 from adk_airflow.errors import NodeOverrideError, UnsupportedWorkflowError
+from adk_airflow.runtime.record import budget
 from adk_airflow.translator import kinds, overrides
 from adk_airflow.translator.graph import START, Graph
 from adk_airflow.translator.kinds.base import free_name
@@ -15,8 +16,17 @@ from adk_airflow.translator.plan import Mode, Plan, path_of
 from adk_airflow.translator.regions import find_regions
 from adk_airflow.translator.warn import human_input_warnings, warnings_for
 
+_IN_ONE_TASK = {"llm_conn_id", "max_iterations", "durable", *budget.LIMITS}
 
-def make_plan(graph: Graph, *, mode: Mode, nodes: Mapping[str, Mapping[str, Any]], llm_conn_id: str | None = None) -> Plan:
+
+def make_plan(
+    graph: Graph,
+    *,
+    mode: Mode,
+    nodes: Mapping[str, Mapping[str, Any]],
+    llm_conn_id: str | None = None,
+    limits: Mapping[str, Any] | None = None,
+) -> Plan:
     """Decides what the workflow becomes.
 
     Args:
@@ -26,10 +36,15 @@ def make_plan(graph: Graph, *, mode: Mode, nodes: Mapping[str, Mapping[str, Any]
             with its embedded neighbours in one task; for a parallel worker also ``mode="mapped"`` and ``batch_size`` (items a
             mapped task runs, at least 1); for a node of a loop ``max_iterations``.
         llm_conn_id: For every node that is given none.
+        limits: What a run may spend: ``max_llm_calls``, ``max_tokens``, ``max_cost``.
     """
     if mode not in get_args(Mode):
         raise NodeOverrideError(f"workflow {graph.workflow!r}: mode {mode!r} is none of {', '.join(get_args(Mode))}")
     overrides.check(graph, nodes)
+    limits = {name: limit for name, limit in (limits or {}).items() if limit is not None}
+    if wrong := next(filter(None, (budget.problem(name, limit) for name, limit in limits.items())), ""):
+        raise NodeOverrideError(f"workflow {graph.workflow!r}: {wrong}")
+    nodes = {**nodes, **({"": limits} if limits else {})}
     if mode == "embedded":
         return _embedded(graph, nodes, llm_conn_id)
     if graph.one_task_reason:
@@ -55,7 +70,7 @@ def make_plan(graph: Graph, *, mode: Mode, nodes: Mapping[str, Mapping[str, Any]
 
 def _embedded(graph: Graph, nodes: Mapping[str, Mapping[str, Any]], llm_conn_id: str | None) -> Plan:
     """The whole workflow in one task."""
-    if wrong := [path for path, arguments in nodes.items() if set(arguments) - {"llm_conn_id", "max_iterations", "durable"}]:
+    if wrong := [path for path, arguments in nodes.items() if set(arguments) - _IN_ONE_TASK]:
         raise NodeOverrideError(
             f"workflow {graph.workflow!r}: mode='embedded' runs all nodes in one task, so there is nothing for nodes= to"
             f" change ({', '.join(wrong)}). Use default_args."
@@ -64,6 +79,7 @@ def _embedded(graph: Graph, nodes: Mapping[str, Mapping[str, Any]], llm_conn_id:
         **overrides.connections(nodes, (), llm_conn_id),
         **overrides.limits(nodes, (), ""),
         **overrides.durable(nodes, ()),
+        **overrides.budgets(nodes),
     }
     name, task = graph.workflow, NestedWorkflow().whole(graph, arguments)
     return Plan(

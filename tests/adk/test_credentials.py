@@ -24,9 +24,11 @@ from google.adk.tools.agent_tool import AgentTool
 from google.adk.tools.authenticated_function_tool import AuthenticatedFunctionTool
 from google.adk.tools.mcp_tool import McpToolset, SseConnectionParams, StdioConnectionParams, StreamableHTTPConnectionParams
 from google.adk.tools.openapi_tool import OpenAPIToolset
+from google.adk.tools.toolbox_toolset import ToolboxToolset
 from google.genai import types
 from google.oauth2.credentials import Credentials as GoogleCredentials
 from mcp import StdioServerParameters
+from toolbox_adk import CredentialStrategy
 
 from adk_airflow.runtime import failures
 from adk_airflow.runtime.adk.credentials import Credentials, credential_keys, secrets_of
@@ -78,6 +80,11 @@ PROCESS = McpToolset(
         server_params=StdioServerParameters(command="x", env={"MY_API_KEY": "in-its-environment", "LANG": "C.UTF-8"})
     )
 )
+TOOLBOX = ToolboxToolset(
+    "http://x",
+    credentials=CredentialStrategy.manual_token("in-its-credentials"),
+    additional_headers={"X-Api-Key": "in-a-header", "Accept": "text/x"},
+)
 OPENAPI = OpenAPIToolset(
     spec_dict={
         "openapi": "3.0.0",
@@ -104,6 +111,7 @@ OPENAPI = OpenAPIToolset(
         (TOOL, OF_BEARER | OF_OAUTH),
         *((server, {"Bearer in-a-header", "in-a-header"}) for server in SERVERS),
         (PROCESS, {"in-its-environment"}),
+        (TOOLBOX, {"in-a-header", "in-its-credentials"}),
         (OPENAPI, OF_BEARER),
         ({"token": "a word of a dict"}, set()),
         ("token_uri", set()),

@@ -21,6 +21,7 @@ import json
 import logging
 import os
 import re
+import signal
 import sys
 import tempfile
 import traceback
@@ -243,6 +244,7 @@ def main() -> int:
         expected = json.loads(args.expected.read_text())["cases"]
         cases = [case for case in everything if "hitl" not in case.tags and expected[case.id]["status"] != "paused"]
         if args.airflow:
+            signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # else the DAG files would stay
             with deployed(args, cases) as run:
                 found = compare(cases, expected, args.mode, run)
         else:

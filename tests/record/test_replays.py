@@ -60,7 +60,8 @@ class Tried:
 def attempt(case: Any, number: int, artifacts: InMemoryArtifactService, before: Sequence[str] = ()) -> Tried:
     """One try of a case, with what the tries before left."""
     root = case.build()
-    plugin = make_recorder()
+    given: list[Any] = []
+    plugin = make_recorder(lambda path, output: given.append((path, output)))
     record = TaskRecord(Attempt("case", ("", "", "", -1), number, "0", own_process=False))
     store: Any = Lines(before)
     record._store, record.journal = store, Journal(record.attempt, store)
@@ -84,7 +85,7 @@ def attempt(case: Any, number: int, artifacts: InMemoryArtifactService, before: 
         "output": recorded(result.firings[-1].output if result.firings and result.error is None else None),
         "error": type(result.error).__name__ if result.error else None,
         "state": recorded({key: value for key, value in result.state.items() if not key.startswith("temp:")}),
-        "outputs": per_node(plugin.outputs),
+        "outputs": per_node(given),
     }
     return Tried(told, store.written, entries)
 

@@ -27,6 +27,7 @@ from tests.servers.replies import (
     call,
     calls,
     count_words,
+    counted,
     cut,
     error,
     pieces,
@@ -46,6 +47,7 @@ __all__ = [
     "ScriptError",
     "call",
     "calls",
+    "counted",
     "cut",
     "error",
     "raw",
@@ -140,6 +142,7 @@ def _response(request: GeminiRequest, parts: list[dict[str, Any]], reply: Reply,
             "promptTokenCount": asked,
             "candidatesTokenCount": said,
             "totalTokenCount": asked + said,
+            **reply.tokens,
         }
     return response
 

@@ -52,7 +52,8 @@ class Reply:
     """One answer: texts and calls in their order, or a failure, or a body that is sent as it is.
 
     `delay` is in seconds, before the first byte; with `cut` the connection ends in the middle of the body; with `reset` it is
-    reset before the first byte. Parts and a failure: a stream that begins well and then tells of an error.
+    reset before the first byte. Parts and a failure: a stream that begins well and then tells of an error. `tokens`, in
+    Gemini's words (`thoughtsTokenCount`), are reported instead of or beside those that are counted.
     """
 
     parts: tuple[str | Call, ...] = ()
@@ -61,6 +62,7 @@ class Reply:
     delay: float = 0.0
     cut: bool = False
     reset: bool = False
+    tokens: Mapping[str, int] = field(default_factory=dict)
 
 
 def text(words: str) -> Reply:
@@ -104,6 +106,11 @@ def slow(reply: Reply | str, seconds: float) -> Reply:
     """The reply after so many seconds; the end of the server cuts the wait short."""
     reply = as_reply(reply)
     return replace(reply, delay=reply.delay + seconds)
+
+
+def counted(reply: Reply | str, **tokens: int) -> Reply:
+    """The reply with these counts of tokens, in Gemini's words: `counted("yes", promptTokenCount=100)`."""
+    return replace(as_reply(reply), tokens=tokens)
 
 
 def cut(reply: Reply | str) -> Reply:

@@ -123,6 +123,22 @@ def test_a_plain_form_has_stars_in_their_place(data: Any, shown: Any) -> None:
     assert sealing.masked(data) == (shown, True)
 
 
+@pytest.mark.parametrize(
+    ("data", "shown"),
+    [
+        ({"password": "short", "x": 1}, {"password": "***", "x": 1}),
+        ({"a": [{"accessToken": {"v": ["t"]}}]}, {"a": [{"accessToken": "***"}]}),
+        (
+            {"auth_code": "c", "codeVerifier": "v", "total_tokens": 3},
+            {"auth_code": "***", "codeVerifier": "***", "total_tokens": 3},
+        ),
+    ],
+)
+def test_a_record_has_stars_also_for_what_is_called_like_a_secret(data: Any, shown: Any) -> None:
+    assert sealing.masked(data, by_name=True) == (shown, True)
+    assert sealing.masked(data) == (data, False)
+
+
 def test_a_long_text_takes_no_longer_than_its_length() -> None:
     for part in ("a", "%", "=%41", "AIza", "eyJ.", "-----BEGIN PRIVATE KEY-----", "Bearer ", "https://a.b/?key=", "sk-"):
         text = part * (100_000 // len(part))  # its square: minutes

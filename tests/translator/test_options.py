@@ -36,7 +36,7 @@ def worker(**kwargs: Any) -> Workflow:
 
 
 def test_options_list_every_argument_of_airflows_operator_but_those_that_are_not_a_users() -> None:
-    ours = {"mode", "batch_size", "max_iterations", "llm_conn_id", "durable"}
+    ours = {"mode", "batch_size", "max_iterations", "llm_conn_id", "durable", "max_llm_calls", "max_tokens", "max_cost"}
     airflows = set(inspect.signature(BaseOperator.__init__).parameters)
 
     assert set(NodeOptions.__annotations__) - ours == airflows - NOT_A_USERS

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _REQUEST = "adk_request_credential"
 _MARKS = {"auth_type", "authType", "raw_auth_credential", "rawAuthCredential", "auth_config", "authConfig"}
 _KEY = re.compile(r"(?:temp:)?adk_\w+")
+_MODULES = ("google.adk.", "toolbox_adk.")  # the second is what google-adk's ToolboxToolset is made of
 # Attributes whose values are by name what a server, a process or a client is given.
 _MAPPINGS = re.compile(r"(?:\w*_)?(?:headers|env|args|kwargs)")
 _MOST_LEVELS = 7
@@ -138,7 +139,7 @@ def _objects(value: Any) -> Iterator[Any]:
 
 def _is_walked(value: Any) -> bool:
     return isinstance(value, BaseModel) or (
-        not isinstance(value, type) and any(cls.__module__.startswith("google.adk.") for cls in type(value).__mro__)
+        not isinstance(value, type) and any(cls.__module__.startswith(_MODULES) for cls in type(value).__mro__)
     )
 
 

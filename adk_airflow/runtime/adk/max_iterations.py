@@ -38,6 +38,11 @@ def check_max_iterations(workflow: Workflow, given: Mapping[str, int], where: st
             raise NodeOverrideError(f"{where}, node {path!r}: max_iterations is for nodes of a loop, and this one is in none")
 
 
+def node_paths(workflow: Workflow) -> list[str]:
+    """The paths of all nodes of a workflow, those of nested ones included."""
+    return [path for path, _ in _by_path(workflow, "")]
+
+
 def _by_path(workflow: Workflow, inside: str) -> Iterator[tuple[str, tuple[Workflow, BaseNode]]]:
     for node in workflow.graph.nodes if workflow.graph is not None else ():
         yield inside + node.name, (workflow, node)

@@ -23,6 +23,7 @@ from adk_airflow.runtime.adk import record_form
 from adk_airflow.runtime.adk.state_watch import StateWatch
 from adk_airflow.runtime.record.entries import Entry
 from adk_airflow.runtime.record.journal import Kept, fingerprint
+from adk_airflow.runtime.record.usage import node_of
 from adk_airflow.runtime.wire import codec
 
 if TYPE_CHECKING:
@@ -138,8 +139,9 @@ class Recorder(BasePlugin):
         self._models_asked[line] += 1
         # One that a callback answered in the model's place is not asked for.
         self._asked = {name: asked for name, asked in self._asked.items() if asked.line != line}
+        path = (callback_context.node_path or "") if self._is_root(callback_context.invocation_id) else NODE_PATH.get()
         self._asked[id(llm_request)] = _Asked(
-            llm_request, line, index, callback_context.node_path or "", callback_context.agent_name, _branch(callback_context)
+            llm_request, line, index, path, callback_context.agent_name, _branch(callback_context)
         )
 
     async def ask(
@@ -153,15 +155,16 @@ class Recorder(BasePlugin):
             request: What is asked.
             stream: It answers in parts.
         """
-        asked = self._asked.pop(id(request), None) or _Asked(request, f"{place_of_code()}|?|", 0, "", "", "")
+        asked = self._asked.pop(id(request), None) or _Asked(request, f"{place_of_code()}|?|", 0, NODE_PATH.get(), "", "")
         asked_for = fingerprint([record_form.of_request(request), stream, type(model).__qualname__])
         place = f"{asked.line}#model{asked.index}"
+        name = request.model or model.model
         began = time.time()
 
         def note(responses: list[LlmResponse], **more: Any) -> None:
             content = {"request": request, "responses": responses}
             self.record.note(
-                Entry("model", asked.path, request.model or model.model, agent=asked.agent, branch=asked.branch, began=began,
+                Entry("model", asked.path, name, agent=asked.agent, branch=asked.branch, began=began,
                       seconds=time.time() - began, content=content, **more)
             )  # fmt: skip
 
@@ -172,6 +175,11 @@ class Recorder(BasePlugin):
                 yield response
             return
         await self.record.settle()
+        try:
+            await self.record.budgets.before_call(node_of(asked.path), asked.agent, name)
+        except Exception as error:
+            self.failed_calls.append((error, "model"))  # no answer of the model is to blame
+            raise
         began = time.time()
         texts: list[str] = []
         responses: list[LlmResponse] = []
@@ -190,9 +198,14 @@ class Recorder(BasePlugin):
         except Exception as error:
             self.failed_calls.append((error, "model"))
             note(responses, status="failed", error=f"{type(error).__name__}: {error}")
+            await self.record.budgets.after_call()
+            raise
+        except BaseException:
+            note(responses, status="cancelled")
             raise
         note(responses)
         self.record.journal.add("model", asked.line, place, asked_for, {"responses": texts})
+        await self.record.budgets.after_call()
         if held is not None:
             yield held
 

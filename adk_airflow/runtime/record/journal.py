@@ -54,13 +54,22 @@ class Journal:
 
     Args:
         attempt: The try.
-        store: Where entries are kept; None: nowhere, as nothing of this task is to be kept (``durable=False``).
+        store: Where entries are kept; None: nowhere.
+        durable: What is finished is kept; else only what was spent.
         afresh: The nodes of which nothing is kept, by their path in the workflow (``triage``, ``inner/triage``).
+
+    Attributes:
+        durable: What is finished is kept.
+        replays: How much was answered, by kind.
+        spent: What earlier tries spent, as ``spend`` was told.
     """
 
-    def __init__(self, attempt: Attempt, store: JournalStore | None, *, afresh: Collection[str] = ()) -> None:
+    def __init__(
+        self, attempt: Attempt, store: JournalStore | None, *, durable: bool = True, afresh: Collection[str] = ()
+    ) -> None:
         self.attempt = attempt
         self._store = store
+        self.durable = durable and store is not None
         self._afresh = tuple(afresh)
         self._kept: dict[str, Kept] = {}
         self._live: set[str] = set()
@@ -69,21 +78,17 @@ class Journal:
         self._failures: list[tuple[str, str]] = []
         self._begun: set[str] = set()
         self.replays: Counter[str] = Counter()
+        self.spent: list[Mapping[str, Any]] = []
         if store is not None:
             for entry in sorted(filter(None, map(_read, store.read())), key=lambda entry: (entry["t"], entry["n"])):
                 self._take(entry)
 
     # -- what is there -----------------------------------------------------------------------------------
 
-    @property
-    def durable(self) -> bool:
-        """Whether anything is kept."""
-        return self._store is not None
-
     def keeps(self, line: str) -> bool:
         """Whether anything is kept of a line."""
-        if self._store is None or not self._afresh:
-            return self._store is not None
+        if not self.durable or not self._afresh:
+            return self.durable
         names = "/".join(part.rpartition("@")[0] for part in line.partition("|")[0].split("/")[1:])
         return not any(f"{names}/".startswith(f"{path}/") for path in self._afresh)
 
@@ -149,7 +154,7 @@ class Journal:
             data: See there.
             paid: It is worth a write of its own; else it is kept with others within half a second.
         """
-        if self._store is None or not self.keeps(line):
+        if not self.keeps(line):
             return
         kept = Kept(self._order, line, place, fingerprint, kind, data, self.attempt.number)
         self._write({"k": kind, "l": line, "p": place, "f": fingerprint, "d": data}, paid=paid)
@@ -157,8 +162,13 @@ class Journal:
 
     def begin(self, place: str) -> None:
         """Notes that something began whose end may never be known."""
-        if self._store is not None:
+        if self.durable:
             self._write({"k": "begun", "p": place}, paid=False)
+
+    def spend(self, data: Mapping[str, Any]) -> None:
+        """Notes what a call cost, whatever becomes of its answer: the next try finds it in ``spent``."""
+        if self._store is not None:
+            self._write({"k": "spent", "d": data}, paid=False)
 
     def began_before(self, place: str) -> bool:
         """Whether an earlier try began this, and nothing tells how it ended."""
@@ -172,7 +182,7 @@ class Journal:
             error: What it failed with.
             call_failed: Whether a call of a ``"model"`` or a ``"tool"`` failed; empty: what came of an answer.
         """
-        if self._store is None:
+        if not self.durable:
             return
         failure = (path, type(error).__name__)
         culprit, everywhere = None, False
@@ -202,6 +212,8 @@ class Journal:
                 self._kept.pop(place, None)
         elif kind == "begun":
             self._begun.add(entry["p"])
+        elif kind == "spent":
+            self.spent.append(entry["d"])
         elif kind == "failed":
             self._failures.append((entry["p"], entry["e"]))
         else:
@@ -213,6 +225,7 @@ class Journal:
 _SHAPES: dict[str, dict[str, type]] = {
     "drop": {"p": list},
     "begun": {"p": str},
+    "spent": {"d": dict},
     "failed": {"p": str, "e": str},
     **{kind: {"l": str, "p": str, "f": str, "d": dict} for kind in ("model", "tool", "node", "artifact")},
 }

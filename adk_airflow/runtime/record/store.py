@@ -153,7 +153,7 @@ class JournalStore:
     async def settle(self) -> None:
         """Waits until what is urgent is in the state store, before something else is paid; not for a server that is away."""
         if self._attempt.own_process:
-            if self._urgent and _loop_asks_too():
+            if self._urgent and loop_asks_too():
                 self._write_some()
             until = time.monotonic() + _MOST_SECONDS
             while self._urgent and self._standing.look() and time.monotonic() < until:
@@ -207,7 +207,7 @@ class JournalStore:
                     return
             if not self._standing.look():
                 return
-            if self._waiting and not _loop_asks_too() and not self._write_some():
+            if self._waiting and not loop_asks_too() and not self._write_some():
                 self._urgent = False  # the server is away: the file has it
                 time.sleep(1)
 
@@ -257,7 +257,7 @@ def _opened(text: str) -> str | None:
         return None
 
 
-def _loop_asks_too() -> bool:
+def loop_asks_too() -> bool:
     """Whether code on the event loop has asked Airflow asynchronously: a request of a thread would then make it fail."""
     runner = sys.modules.get("airflow.sdk.execution_time.task_runner")
     return getattr(getattr(runner, "SUPERVISOR_COMMS", None), "_loop_thread_id", None) is not None

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from adk_airflow.runtime.record.attempt import Attempt, Standing
+from adk_airflow.runtime.record.budget import Budget, Budgets, Others
 from adk_airflow.runtime.record.entries import Entry, Reader
 from adk_airflow.runtime.record.journal import Journal
 from adk_airflow.runtime.record.store import JournalStore
+from adk_airflow.runtime.record.usage import Price, Usage
 
 
 class TaskRecord:
@@ -22,24 +24,46 @@ class TaskRecord:
         durable: What is finished is kept for another try.
         log: Where a summary of what was replayed goes.
         afresh: The nodes that each try does afresh, by path.
+        price: What tokens cost; None: there are no prices.
+        tags: Of Airflow's metrics; None: nothing is counted there.
 
     Attributes:
         attempt: The try.
         standing: Whether the try still counts.
         journal: What of an earlier try is answered.
+        usage: What models cost, the first reader.
+        budgets: What they may cost.
         readers: Told of each entry.
     """
 
     def __init__(
-        self, attempt: Attempt, state: Any = None, log: Any = None, *, durable: bool = True, afresh: Collection[str] = ()
+        self,
+        attempt: Attempt,
+        state: Any = None,
+        log: Any = None,
+        *,
+        durable: bool = True,
+        afresh: Collection[str] = (),
+        price: Price | None = None,
+        tags: Mapping[str, str] | None = None,
     ) -> None:
         self.attempt = attempt
         self._log = log or logging.getLogger(__name__)
         self.standing = Standing(attempt, state)
-        durable_state = state if durable else None
-        self._store = None if durable_state is None else JournalStore(attempt, durable_state, self.standing)
-        self.journal = Journal(attempt, self._store, afresh=afresh)
-        self.readers: list[Reader] = []
+        self._store = None if state is None else JournalStore(attempt, state, self.standing)
+        self.journal = Journal(attempt, self._store, durable=durable, afresh=afresh)
+        self.usage = Usage(self.journal, price, tags)
+        self.budgets = Budgets((), self.usage)
+        self.readers: list[Reader] = [self.usage.add]
+
+    def keep_to(self, budgets: Collection[Budget], others: Others | None) -> None:
+        """Nothing more is spent than these allow.
+
+        Args:
+            budgets: The budgets.
+            others: What other tasks of the run have spent.
+        """
+        self.budgets = Budgets(budgets, self.usage, others)
 
     def note(self, entry: Entry) -> None:
         """Tells the readers."""

@@ -78,6 +78,7 @@ class Envelope:
         worker: For the ``items`` task of a parallel worker: its runs.
         outputs: For a mapped task of a parallel worker: the outputs of its items.
         scopes: For each nested workflow on the way here (``outer/inner``): ADK's branch for it, and whether it is a sub-branch.
+        asked: The ids of the tasks so far in which a model was asked, this one included.
         error: ``(type, message)`` of what the node failed with; the state up to then is kept, as ADK keeps it.
     """
 
@@ -91,6 +92,7 @@ class Envelope:
     worker: WorkerRuns | None = None
     outputs: tuple[ItemOutput, ...] = ()
     scopes: Mapping[str, tuple[str | None, bool]] = field(default_factory=dict)
+    asked: tuple[str, ...] = ()
     error: tuple[str, str] | None = None
 
     def dumps(self, seal: Seal = as_it_is) -> str:
@@ -114,6 +116,7 @@ class Envelope:
                 "worker": None if self.worker is None else self.worker.to_json(),
                 "outputs": [item.to_json(lambda value: _encoded(value, "its output", seal)) for item in self.outputs],
                 "scopes": {path: list(scope) for path, scope in self.scopes.items()},
+                **({"asked": list(self.asked)} if self.asked else {}),
                 "error": None if self.error is None else list(self.error),
             }
         ).removeprefix("{")
@@ -159,6 +162,7 @@ class Envelope:
                 worker=None if data["worker"] is None else WorkerRuns.from_json(data["worker"]),
                 outputs=tuple(ItemOutput.from_json(item) for item in _typed(data, "outputs", list)),
                 scopes={path: _scope(scope) for path, scope in _typed(data, "scopes", dict).items()},
+                asked=tuple(_texts(data.get("asked", []))),
                 error=None if data["error"] is None else _pair(_texts(data["error"])),
             )
             digest.check(text, _head(data["digest"]), data["digest"])

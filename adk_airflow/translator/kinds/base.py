@@ -99,6 +99,12 @@ class Making(ABC):
         """What the user gave for nodes at these paths, and for those inside them."""
         return {path: self.options[path] for around in paths for path in self._given_inside.get(around, ())}
 
+    def budgets(self, paths: Collection[str]) -> dict[str, Any]:
+        """The limits of what nodes at these paths may spend: their own, those of nodes inside them, and of what is around."""
+        around = [path.rsplit("/", count)[0] for path in paths for count in range(1, path.count("/") + 1)]
+        given = {path: self.options[path] for path in ("", *around) if path in self.options}
+        return overrides.budgets({**given, **self.options_inside(paths)})
+
     @cached_property
     def _given_inside(self) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
@@ -170,6 +176,7 @@ class Kind:
             **overrides.connections(options, paths, place.defaults.get("llm_conn_id")),
             **overrides.limits(options, paths, place.path("")),
             **overrides.durable(options, paths),
+            **making.budgets(paths),
         }
         planned = PlannedTask(
             task_id=place.task_id,

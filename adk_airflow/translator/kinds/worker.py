@@ -73,7 +73,7 @@ class ParallelWorker(Kind):
                 scope=place.scope,
                 batch_size=size,
                 max_active=_tasks_at_once(node.max_parallel_workers, size),
-                arguments=arguments,
+                arguments={**arguments, **making.budgets([place.path(node.name)])},
                 why=f"Runs once per item{most}.",
                 description=node.description,
             ),

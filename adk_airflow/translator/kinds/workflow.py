@@ -121,7 +121,7 @@ class NestedWorkflow(Kind):
         if task.kind != "workflow":
             return super().build(builder, task, arguments, made)
         operator: Any = self.operator(task)(workflow=builder.reference, **{**arguments, **task.arguments})
-        operator.app_name = builder.app_name
+        operator.app_name, operator.ends_run = builder.app_name, True
         return operator
 
     def runs_several(self, task: PlannedTask) -> bool:

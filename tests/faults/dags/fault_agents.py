@@ -46,6 +46,12 @@ agent_dag = asking("fault_agent", agent("alone", 5))
 impatient = agent("alone", 5, generate_content_config=types.GenerateContentConfig(http_options=types.HttpOptions(timeout=3000)))
 patient_dag = asking("fault_answers", impatient, default_args={"retries": 8, "retry_delay": timedelta(seconds=5)})
 
+for most in (4, 6):
+    spends: dict[str, Any] = {**COMMON["default_args"], "max_llm_calls": most}
+    globals()[f"budget_{most}_dag"] = asking(f"fault_budget_{most}", agent("alone", 5), default_args=spends)
+    spends_afresh = {**spends, "durable": False}
+    globals()[f"afresh_{most}_dag"] = asking(f"fault_budget_afresh_{most}", agent("alone", 5), default_args=spends_afresh)
+
 as_node = Workflow(name="node", edges=[("START", agent("as_node", 5))])
 node_dag = AdkDag(as_node, dag_id="fault_agent_node", **COMMON)
 twin_dag = AdkDag(as_node, dag_id="fault_agent_twin", **COMMON)
@@ -56,6 +62,8 @@ pair_dag = AdkDag(pair, dag_id="fault_pair", mode="embedded", **COMMON)
 
 chain = Workflow(name="chain", edges=[("START", agent("one", 1), agent("two", 1))])
 chain_dag = AdkDag(chain, dag_id="fault_chain", **COMMON)
+frugal_dag = AdkDag(chain, dag_id="fault_budget_chain", max_llm_calls=4, **COMMON)
+frugal_dag_3 = AdkDag(chain, dag_id="fault_budget_chain_3", max_llm_calls=3, **COMMON)
 
 with DAG("fault_two_tasks", **COMMON) as two_tasks_dag:
     for name in ("one", "two"):
