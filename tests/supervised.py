@@ -148,12 +148,13 @@ class SupervisedRun:
             while run.state == DagRunState.RUNNING:
                 session.expire_all()
                 ready, _ = run.update_state(session=session)
-                ready = [ti for ti in ready if tries is None or len(self.tried.get(_key(ti), ())) < tries]
+                ready = [ti for ti in ready if self._may_try(ti, tries)]
                 if not ready:
-                    if tries is None and any(ti.state == TaskInstanceState.UP_FOR_RETRY for ti in run.get_task_instances()):
-                        time.sleep(0.05)  # its retry_delay
-                        continue
-                    break
+                    waiting = [ti for ti in run.get_task_instances() if ti.state == TaskInstanceState.UP_FOR_RETRY]
+                    if not any(self._may_try(ti, tries) for ti in waiting):
+                        break
+                    time.sleep(0.05)  # its retry_delay
+                    continue
                 keys = [(ti.task_id, ti.map_index) for ti in ready]
                 run.schedule_tis(ready, session=session)
                 session.commit()
@@ -186,6 +187,9 @@ class SupervisedRun:
             rows = session.query(XComModel).filter_by(dag_id=self.dag_id, run_id=self.run_id, task_id=task_id)
             row = rows.filter_by(key=key, map_index=map_index).one_or_none()
             return None if row is None else XCom.deserialize_value(row)
+
+    def _may_try(self, ti: TaskInstance, tries: int | None) -> bool:
+        return tries is None or len(self.tried.get(_key(ti), ())) < tries
 
     def _run(self, session: Any) -> DagRun:
         run = session.query(DagRun).filter_by(dag_id=self.dag_id, run_id=self.run_id).one()

@@ -43,8 +43,9 @@ class FaultyModel(GeminiServer):
         turns = [content for content in request.contents if content.get("role") == "model"]
         this = f"M{len(turns) + 1}"
         fault_calls.write(case, "begin", line, this)
-        if fault_calls.happens(case, "kill", line, this):
+        if fault_calls.is_due(case, "kill", line, this):
             _end_process(self._asking.port)
+            fault_calls.write(case, "kill", line, this)
         if fault_calls.happens(case, "fail", line, this):
             return error(503, message="as the test says")
         if self.outage > time.time():

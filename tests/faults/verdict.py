@@ -16,6 +16,8 @@ Call = tuple[str, str]
 FAULTS = frozenset({"kill", "fail", "orphan", "limit", "cut", "never", "outage"})
 """The events after which a call that was under way may be made again."""
 
+# Seconds after the end of a process in which the model may still hear what it had asked; no retry begins as soon.
+_STILL_HEARD = 0.5
 # Seconds for which the last call of a line may have ended and not be kept, when another line ends the process; the next call of
 # its own line shows that it is.
 _JUST_NOW = 5.0
@@ -59,7 +61,7 @@ def judge(case: str, expected: Collection[Call], *, at_once: int = 0) -> Verdict
     last: dict[str, Call] = {}
     may: Counter[Call] = Counter(dict.fromkeys(expected, 1))
     kills = 0
-    for entry in events(case):
+    for entry in sorted(events(case), key=lambda entry: entry["time"] + _STILL_HEARD * (entry["event"] == "kill")):
         call = (entry["line"], entry["call"])
         if entry["event"] == "begin":
             made[call] += 1

@@ -38,12 +38,19 @@ def marked(case: str, what: str, line: str, call: str) -> bool:
 
 
 def happens(case: str, what: str, line: str, call: str) -> bool:
-    """Whether that is to happen at this call now: true once for each mark."""
+    """Whether that is to happen at this call now: true once for each mark, and written down."""
+    due = is_due(case, what, line, call)
+    if due:
+        write(case, what, line, call)
+    return due
+
+
+def is_due(case: str, what: str, line: str, call: str) -> bool:
+    """The same, not written down."""
     try:
         _mark(case, what, line, call).unlink()
     except FileNotFoundError:
         return False
-    write(case, what, line, call)
     return True
 
 
