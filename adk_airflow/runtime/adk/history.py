@@ -153,8 +153,8 @@ def _data(event: Event) -> dict[str, Any]:
 
 
 def _of_credentials(event: Event) -> bool:
-    told = (*event.get_function_calls(), *event.get_function_responses())
-    return bool(event.actions.requested_auth_configs) or any(one.name == _CREDENTIAL for one in told)
+    told = [one.name for one in event.get_function_calls()] + [one.name for one in event.get_function_responses()]
+    return bool(event.actions.requested_auth_configs) or _CREDENTIAL in told
 
 
 class History(BasePlugin):
