@@ -1,4 +1,4 @@
-"""What a task does with its transcript: it is opened, told, referred to, and read for nodes that see what was said before."""
+"""What a task does with its transcript, and with those of the tasks before it, for nodes that see what was said before."""
 
 from __future__ import annotations
 

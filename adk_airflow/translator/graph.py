@@ -71,7 +71,6 @@ class Node:
         max_parallel_workers: For a parallel worker: how many items run at once at most, None for no limit.
         policy_covers_list: For a parallel worker: its own retry or timeout covers the whole list, not an item. (A node that is
             made with ``parallel_worker=True`` carries them itself *and* on the copy that runs per item.)
-        reads_history: An agent that reads what earlier nodes said: one that is no LlmAgent, or is in chat mode.
         inner: For a nested workflow: its graph.
         questions: What it declares that may ask a person, a phrase each.
     """
@@ -84,7 +83,6 @@ class Node:
     item_label: str = ""
     max_parallel_workers: int | None = None
     policy_covers_list: bool = False
-    reads_history: bool = False
     inner: Graph | None = None
     questions: tuple[str, ...] = ()
     doc: str = ""
@@ -253,7 +251,6 @@ def _read_node(node: BaseNode) -> Node:
         item_label="" if worker is None else kind_label(inner),
         max_parallel_workers=None if worker is None else worker.max_parallel_workers,
         policy_covers_list=worker is not None and (node.retry_config is not None or node.timeout is not None),
-        reads_history=match(inner) == "agent" and getattr(inner, "mode", None) not in ("single_turn", "task"),
         inner=_read_workflow(node) if isinstance(node, Workflow) and node.graph is not None else None,
         questions=tuple(questions_of(node)),
         doc=doc_of(node),

@@ -120,7 +120,7 @@ class _Making(kinds.Making):
                 )
         for place in places:
             kinds.of_place(place).plan(place, self)
-        for text in warnings_for(graph, regions, nested=bool(scope)):
+        for text in warnings_for(graph, regions):
             self.warnings += [text] if text not in self.warnings else []
 
 

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from adk_airflow.translator.graph import START, Graph
 
 
-def warnings_for(graph: Graph, regions: Sequence[tuple[str, ...]], *, nested: bool = False) -> list[str]:
+def warnings_for(graph: Graph, regions: Sequence[tuple[str, ...]]) -> list[str]:
     """What this graph, divided into these regions, can meet: a line per difference, ``name: explanation``.
 
     Args:
         graph: The workflow's graph.
         regions: The nodes that run together, in topological order.
-        nested: The workflow is nested in another.
     """
     region_of = {name: number for number, region in enumerate(regions) for name in region}
     concurrency = graph.concurrency
@@ -31,8 +30,6 @@ def warnings_for(graph: Graph, regions: Sequence[tuple[str, ...]], *, nested: bo
             found.append(f"join-pairing: node {node.name!r} joins nodes that may run several times; they are paired in order.")
         if not node.join and _in_edge_order(graph, node.name, region_of, entries):
             found.append(f"run-order: node {node.name!r} runs for its triggers in the order of the edges, not of their time.")
-        if node.reads_history and (nested or set(graph.predecessors(node.name)) != {START}):
-            found.append(f"agent-history: agent {node.name!r} does not see what nodes in other tasks said.")
     if graph.plugins:
         found.append(
             f"plugins-per-task: run callbacks of {', '.join(graph.plugins)} are called once per task, not once per run."

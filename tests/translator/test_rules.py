@@ -330,16 +330,6 @@ def test_arguments_per_node_are_refused_where_there_is_one_task_for_all() -> Non
         plan(("START", step("a")), mode="embedded", nodes={"a": {"pool": "x"}})
 
 
-def test_an_agent_that_reads_what_others_said_is_announced_unless_it_comes_first() -> None:
-    from google.adk.agents import SequentialAgent
-
-    def made() -> SequentialAgent:
-        return SequentialAgent(name="seq", sub_agents=[])
-
-    assert any(text.startswith("agent-history: agent 'seq'") for text in plan(("START", step("a"), made())).warnings)
-    assert plan(("START", made())).warnings == ()
-
-
 def test_a_wrong_mode_is_an_error() -> None:
     with pytest.raises(NodeOverrideError, match="mode 'task' is none of tasks, embedded"):
         plan(("START", step("a")), mode="task")
