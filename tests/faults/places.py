@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -72,6 +73,8 @@ def places(stand: Stand, table: Table) -> list[Scenario]:
             stand.wait_for("locked", "begin", ("alone", "T2"))
             with stand.locked_database(20):
                 (folder_of("locked") / "hold" / "alone.T2").unlink()
+            time.sleep(2)
+            stand.airflow.revive()
             view = stand.finish(run)
             row.check(view.state == "success", f"the run {view.state}")
             row.judge("locked", ALONE)
