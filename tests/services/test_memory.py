@@ -8,6 +8,8 @@ import json
 import logging
 import subprocess
 import sys
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -340,6 +342,147 @@ def test_on_a_full_disk_what_was_remembered_stays(tmp_path: Path) -> None:
     told = subprocess.run(
         [sys.executable, "-c", FULL_DISK, service.root.path], capture_output=True, text=True, check=True
     ).stdout
+
+    assert told.split()[-1:] == ["OSError"]
+    assert texts(ObjectStorageMemoryService(f"file://{tmp_path}"), "gull") == ["gull before"]
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["a.json"]
+
+
+def test_a_reader_never_finds_half_a_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    uri = f"file://{tmp_path}"
+    writer, reader = ObjectStorageMemoryService(uri, writer="a"), ObjectStorageMemoryService(uri, writer="b")
+    asyncio.run(writer.add_session_to_memory(said("gull", session="s")))
+
+    async def both() -> list[int]:
+        sessions = [said("gull " + "x" * 200_000, session="s", at=float(number)) for number in range(30)]
+        writing = asyncio.gather(*(writer.add_session_to_memory(session) for session in sessions))
+        found = []
+        while not writing.done():
+            found.append(len((await reader.search_memory(app_name="app", user_id="airflow", query="gull")).memories))
+        await writing
+        return found
+
+    assert 0 not in asyncio.run(both())
+    assert "is not complete" not in caplog.text
+
+
+def test_an_object_store_holds_the_same(tmp_path: Path) -> None:
+    from airflow.sdk.io import attach
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    store = MemoryFileSystem()
+    attach(protocol="memory", fs=store)
+    for name in NAMES:
+        service = ObjectStorageMemoryService("memory://bucket/memory", writer=name)
+        asyncio.run(service.add_session_to_memory(said("gull", session=name)))
+        asyncio.run(service.add_session_to_memory(said("tern", session=name)))
+
+    assert texts(ObjectStorageMemoryService("memory://bucket/memory"), "gull tern") == ["gull", "tern"]
+    assert len(store.find("/bucket/memory")) == len(NAMES)
+    store.rm("/bucket", recursive=True)
+
+
+NAMES = [
+    *("", ".", "..", "a", "a.", "a/b", "a%2Fb", "../..", "%", "session-run", "a\0b", "\ud800", "\u212b", "\u00c5"),
+    *("n" * 248, "n" * 255, "n" * 300 + "1", "n" * 300 + "2", "é" * 200),
+]
+
+
+@pytest.mark.parametrize("field", ["app_name", "user_id"])
+def test_apps_and_users_of_any_name_are_kept_apart(tmp_path: Path, field: str) -> None:
+    service, theirs = ObjectStorageMemoryService(f"file://{tmp_path}/a/b/c"), InMemoryMemoryService()
+    found: list[list[list[str]]] = [[], []]
+    for number, each in enumerate((service, theirs)):
+        for at, name in enumerate(NAMES):
+            scope = {"app_name": "app", "user_id": "airflow", field: name}
+            events = [Event(author="user", message=f"gull {at}")]
+            asyncio.run(each.add_events_to_memory(**scope, session_id="s", events=events))
+        for name in NAMES:
+            scope = {"app_name": "app", "user_id": "airflow", field: name}
+            response = asyncio.run(each.search_memory(**scope, query="gull"))
+            found[number].append([memory.content.parts[0].text for memory in response.memories])
+
+    assert found[0] == found[1] == [[f"gull {at}"] for at in range(len(NAMES))]
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize("field", ["session", "writer"])
+def test_sessions_and_tasks_of_any_name_are_kept_apart(tmp_path: Path, field: str) -> None:
+    for at, name in enumerate(NAMES):
+        session, writer = (name, "w") if field == "session" else ("s", name)
+        service = ObjectStorageMemoryService(f"file://{tmp_path}/a", writer=writer)
+        asyncio.run(service.add_session_to_memory(said(f"gull{at}", session=session)))
+
+    assert [texts(service, f"gull{at}") for at in range(len(NAMES))] == [[f"gull{at}"] for at in range(len(NAMES))]
+    assert len(list((tmp_path / "a" / "app" / "airflow").glob("session-*/*.json"))) == len(NAMES)
+
+
+@pytest.mark.parametrize("order", ["events first", "session first"])
+def test_what_was_added_stays_when_more_is_added(tmp_path: Path, order: str) -> None:
+    service = ObjectStorageMemoryService(f"file://{tmp_path}")
+    events = [Event(author="node", message="gull of the node")]
+    adding = [
+        lambda: service.add_events_to_memory(app_name="app", user_id="airflow", session_id="s", events=events),
+        lambda: service.add_session_to_memory(said("gull of the session", session="s")),
+    ]
+    for add in adding if order == "events first" else adding[::-1]:
+        asyncio.run(add())
+    asyncio.run(adding[0]())
+
+    assert sorted(texts(service, "gull")) == ["gull of the node", "gull of the session"]
+
+
+def test_remembered_runs_keep_what_a_node_added(memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def body(ctx: Context):
+        await ctx.add_events_to_memory(events=[Event(author="clerk", message="gulls noted by the node")])
+        yield Event(message="gulls said by the node")
+
+    monkeypatch.setenv("AIRFLOW__ADK_AIRFLOW__REMEMBER_RUNS", "True")
+    run_workflow(Workflow(name="wf", edges=[("START", node(body, name="noting"))]), input="gulls?", logical_date=YESTERDAY)
+    monkeypatch.setenv("AIRFLOW__ADK_AIRFLOW__REMEMBER_RUNS", "False")
+    found = run_workflow(Workflow(name="wf", edges=[("START", recall("gulls"))]), logical_date=TODAY)
+
+    assert found.output == ["gulls noted by the node", "gulls said by the node", "gulls?"]
+
+
+@pytest.mark.parametrize("mode", ["tasks", "embedded"])
+def test_a_run_that_cannot_be_remembered_succeeds_with_a_warning(
+    memory: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, mode: str
+) -> None:
+    monkeypatch.setenv("AIRFLOW__ADK_AIRFLOW__REMEMBER_RUNS", "True")
+    (memory / "wf").parent.mkdir()
+    (memory / "wf").write_text("a file where the app's folder would be")
+    edges = [("START", node(lambda: 3, name="three"), node(lambda node_input: node_input + 1, name="four"))]
+    run = run_workflow(Workflow(name="wf", edges=edges), mode=mode, logical_date=YESTERDAY)
+
+    assert (run.state, run.output) == ("success", 4)
+    warnings = [record.getMessage() for record in caplog.records if "is not remembered" in record.getMessage()]
+    assert len(warnings) == (2 if mode == "tasks" else 1)
+    assert all(text.startswith("Workflow 'wf': what was said in session") for text in warnings)
+    assert all("remember_runs" in text and "NotADirectoryError" in text for text in warnings)
+
+
+FULL_DISK = """
+import asyncio, resource, sys
+from google.adk import Event
+from google.adk.sessions.session import Session
+from adk_airflow.runtime.services.memory import ObjectStorageMemoryService
+
+service = ObjectStorageMemoryService(sys.argv[1], writer="a")
+session = Session(app_name="app", user_id="airflow", id="s")
+session.events = [Event(author="user", message="gull " + "x" * 9000)]
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+try:
+    asyncio.run(service.add_session_to_memory(session))
+except OSError as error:
+    print(type(error).__name__)
+"""
+
+
+def test_on_a_full_disk_what_was_remembered_stays(tmp_path: Path) -> None:
+    service = ObjectStorageMemoryService(f"file://{tmp_path}", writer="a")
+    asyncio.run(service.add_session_to_memory(said("gull before", session="s")))
+    told = subprocess.run([sys.executable, "-c", FULL_DISK, service.root.path], capture_output=True, text=True, check=True).stdout
 
     assert told.split()[-1:] == ["OSError"]
     assert texts(ObjectStorageMemoryService(f"file://{tmp_path}"), "gull") == ["gull before"]

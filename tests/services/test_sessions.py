@@ -10,6 +10,7 @@ from airflow.sdk import Param
 from google.adk import Context, Event, Workflow
 from google.adk.workflow import node
 from google.genai import types
+from google.genai import types
 
 from adk_airflow import AdkDag
 from adk_airflow.errors import UnsupportedWorkflowError
@@ -68,6 +69,24 @@ def test_a_database_by_sqlalchemy_url(monkeypatch: pytest.MonkeyPatch, tmp_path:
     run("s", input="one")
 
     assert run("s", input="two").output == [2, ["one", "two"], "s"]
+
+
+def test_a_session_id_that_is_longer_than_a_file_name(database: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("AIRFLOW__ADK_AIRFLOW__ARTIFACTS_URI", f"file://{tmp_path}/artifacts")
+    monkeypatch.setenv("AIRFLOW__ADK_AIRFLOW__MEMORY_SERVICE_URI", f"file://{tmp_path}/memory")
+
+    async def body(ctx: Context):
+        version = await ctx.save_artifact("a.txt", types.Part(text="kept"))
+        yield Event(message="a gull")
+        await ctx.add_session_to_memory()
+        found = await ctx.search_memory("gull")
+        yield Event(output=[version, (await ctx.load_artifact("a.txt")).text, await ctx.list_artifacts(), len(found.memories)])
+
+    def run(length: int) -> Any:
+        workflow = Workflow(name="long", edges=[("START", node(body, name="body"))])
+        return run_dag(AdkDag(workflow, mode="embedded", session_id="s" * length, schedule=None)).output
+
+    assert [run(248), run(248), run(400)] == [[0, "kept", ["a.txt"], 1], [1, "kept", ["a.txt"], 1], [0, "kept", ["a.txt"], 1]]
 
 
 def test_a_session_id_that_is_longer_than_a_file_name(database: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
