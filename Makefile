@@ -10,7 +10,7 @@ HOME_OF_DEMO := .demo
 PROJECTS := pyproject.toml $(wildcard providers/*/pyproject.toml) constraints.txt
 ADK_AIRFLOW := $(BIN)/adk-airflow
 
-.PHONY: help demo up down test fuzz test-faults lint screenshots clean
+.PHONY: help demo up down test fuzz test-faults bench lint screenshots clean
 
 help: ## list the commands
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -32,6 +32,9 @@ fuzz: .venv/.installed ## run N random workflows three ways and compare: make fu
 
 test-faults: .venv/.installed ## kill and break a real Airflow, on SQLite and PostgreSQL, and print what runs cost; ARGS="--only kills"
 	@scripts/install-postgres-driver && $(BIN)/python -m tests.faults $(ARGS)
+
+bench: .venv/.installed ## measure what it costs beside plain Airflow and plain ADK; ARGS="--only plans parse runs local celery"
+	@$(BIN)/python -m benchmarks $(ARGS)
 
 lint: .venv/.installed-dev ## check style and types
 	$(BIN)/ruff check .

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from adk_airflow import records
     from adk_airflow.agents_folder import load_agents
     from adk_airflow.dag import AdkDag, AdkTaskGroup
     from adk_airflow.operators.agent import AdkAgentOperator
@@ -33,6 +34,7 @@ __all__ = [
     "as_node",
     "load_agents",
     "plan_workflow",
+    "records",
 ]
 
 _HOME = {
@@ -51,6 +53,8 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "records":
+        return import_module("adk_airflow.records")
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
     raise AttributeError(f"module 'adk_airflow' has no attribute {name!r}")

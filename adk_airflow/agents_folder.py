@@ -154,7 +154,7 @@ class BrokenProjectOperator(BaseOperator):
         try:
             self._make_dag()
         except _FAILURES as error:
-            raise AgentsFolderError(f"ADK project {self.project!r} is broken: {_one_line(error)}") from error
+            raise AgentsFolderError(f"ADK project {self.project!r} is broken: {failures.one_line(error)}") from error
         raise AgentsFolderError(
             f"ADK project {self.project!r} was broken when its DAG file was parsed: see the DAG's documentation. Here and now"
             " it is not: once the DAG shows its own tasks, trigger it again."
@@ -252,6 +252,7 @@ def _agent_dag(project: Project, agent: Any, dag_id: str, arguments: dict[str, A
 
     from adk_airflow.dag import input_param
     from adk_airflow.operators.agent import AdkAgentOperator
+    from adk_airflow.translator.node_doc import of_agent
 
     if not isinstance(agent, BaseAgent):
         raise AgentsFolderError(
@@ -267,7 +268,8 @@ def _agent_dag(project: Project, agent: Any, dag_id: str, arguments: dict[str, A
     arguments.setdefault("description", agent.description or f"ADK agent {agent.name}")
     arguments.setdefault("doc_md", f"ADK agent **{agent.name}**" + (f": {agent.description}" if agent.description else ""))
     dag = DAG(dag_id, auto_register=False, **arguments)
-    dag.add_result(AdkAgentOperator(task_id=agent.name, agent=project, dag=dag, **of_task).output)
+    page = failures.masked(of_agent(agent))
+    dag.add_result(AdkAgentOperator(task_id=agent.name, agent=project, dag=dag, doc_md=page or None, **of_task).output)
     return dag
 
 
@@ -289,7 +291,7 @@ def _one_task_dag(wanted: _Wanted, arguments: Mapping[str, Any], error: BaseExce
     given["tags"] = sorted({*(given.get("tags") or ()), BROKEN_TAG})
     if error is not None:
         given["dag_display_name"] = f"{given.get('dag_display_name') or wanted.dag_id} (broken)"
-        given["description"] = f"ADK project {name!r} is broken: {_one_line(error)}"
+        given["description"] = f"ADK project {name!r} is broken: {failures.one_line(error)}"
         given["doc_md"] = f"ADK project **{name}** is broken.\n\n```\n{_details(wanted.project, error)}\n```"
     dag = DAG(wanted.dag_id, auto_register=False, **given)
     # A function, since Airflow copies tasks deep, and agents are not made for it.
@@ -308,8 +310,3 @@ def _details(project: Project, error: BaseException) -> str:
         chain.stack = traceback.StackSummary.from_list(own)
         chain = chain.__cause__ or chain.__context__
     return failures.masked("".join(shown.format()).strip())
-
-
-def _one_line(error: BaseException) -> str:
-    words = str(error).strip()
-    return failures.masked(f"{type(error).__name__}: {words.splitlines()[0] if words else ''}")

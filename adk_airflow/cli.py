@@ -20,6 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code: 0 done, 1 failed, 2 wrong usage (raised by argparse as ``SystemExit``), 130 interrupted.
     """
     parser = argparse.ArgumentParser(prog="adk-airflow", description="Run Google ADK workflows as Airflow DAGs.")
+    parser.add_argument("--version", action=_Version, help="show the versions of adk-airflow, google-adk, Airflow and Python")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for add in _SUBCOMMANDS:
         add(subparsers)
@@ -29,6 +30,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
+
+
+class _Version(argparse.Action):
+    """Prints the versions and ends: they are looked up only then."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **kwargs: Any) -> None:
+        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, **kwargs)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from importlib.metadata import version
+
+        packages = ("adk-airflow", "google-adk", "apache-airflow")
+        print("\n".join([*(f"{name} {version(name)}" for name in packages), f"Python {sys.version.split()[0]}"]))
+        parser.exit()
 
 
 def _add_demo(subparsers: Subparsers) -> None:
@@ -88,10 +103,17 @@ def _add_plan(subparsers: Subparsers) -> None:
     _add_workflow(parser)
     _add_choices(parser)
     parser.add_argument("--json", action="store_true", help="print the whole plan as JSON")
+    parser.add_argument(
+        "--write",
+        action="store_true",
+        help="write what a DAG file needs of the workflow beside it, so that parsing imports nothing",
+    )
 
     def run(arguments: argparse.Namespace) -> int:
-        from adk_airflow.workflow_commands import plan
+        from adk_airflow.workflow_commands import plan, write_plan
 
+        if arguments.write:
+            return write_plan(arguments.workflow)
         return plan(arguments.workflow, mode=arguments.mode, nodes=arguments.nodes, as_json=arguments.json)
 
     parser.set_defaults(run=run)
@@ -116,12 +138,38 @@ def _add_run(subparsers: Subparsers) -> None:
     _add_workflow(parser)
     parser.add_argument("--input", default="", metavar="TEXT", help="the user message; JSON for a node that takes data")
     parser.add_argument("--state", type=_json_object, default={}, metavar="JSON", help="the initial session state")
+    conn_help = "Airflow connection of the agents' models, as llm_conn_id of AdkDag: AIRFLOW_CONN_<CONN_ID>, or of your Airflow"
+    parser.add_argument("--conn", metavar="CONN_ID", help=conn_help)
     parser.add_argument("--json", action="store_true", help="print output, state and node runs as one JSON object at the end")
 
     def run(arguments: argparse.Namespace) -> int:
         from adk_airflow.workflow_commands import run
 
-        return run(arguments.workflow, input=arguments.input, state=arguments.state, as_json=arguments.json)
+        return run(
+            arguments.workflow,
+            input=arguments.input,
+            state=arguments.state,
+            as_json=arguments.json,
+            conn=arguments.conn,
+        )
+
+    parser.set_defaults(run=run)
+
+
+def _add_clean_records(subparsers: Subparsers) -> None:
+    parser = subparsers.add_parser("clean-records", help="remove old records of tasks")
+    parser.add_argument(
+        "--older-than",
+        type=_days,
+        metavar="DAYS",
+        help="last written to so long ago (default: [adk_airflow] keep_records_days)",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="only say which")
+
+    def run(arguments: argparse.Namespace) -> int:
+        from adk_airflow.record_commands import clean_records
+
+        return clean_records(older_than=arguments.older_than, dry_run=arguments.dry_run)
 
     parser.set_defaults(run=run)
 
@@ -145,6 +193,7 @@ _SUBCOMMANDS: list[Callable[[Subparsers], None]] = [
     _add_plan,
     _add_draw,
     _add_run,
+    _add_clean_records,
     _add_doctor,
 ]
 
@@ -174,7 +223,7 @@ def _extra(name: str, command: str) -> Iterator[None]:
             raise
         sys.exit(
             f"adk-airflow: `adk-airflow {command}` needs the Python package {missing!r}, which is not installed here."
-            f' Install the extra that it comes with: pip install "adk-airflow[{name}]"'
+            f' Install the extra that it comes with, in a clone of adk-airflow: pip install -c constraints.txt ".[{name}]"'
         )
 
 
@@ -200,6 +249,16 @@ def _nodes(text: str) -> dict[str, dict[str, Any]]:
     value = _json_object(text)
     if not all(isinstance(arguments, dict) for arguments in value.values()):
         raise argparse.ArgumentTypeError('must give a JSON object per node, such as \'{"fetch": {"batch_size": 5}}\'')
+    return value
+
+
+def _days(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be a number of days, 0 or more, not {text!r}")
     return value
 
 

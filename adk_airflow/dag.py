@@ -9,8 +9,9 @@ from airflow.sdk import DAG, Param, ParamsDict, TaskGroup  # type: ignore[attr-d
 from airflow.sdk.definitions.taskgroup import MappedTaskGroup
 
 from adk_airflow.errors import UnsupportedWorkflowError
-from adk_airflow.translator import Plan, plan_source
+from adk_airflow.translator import Plan, plan_dag
 from adk_airflow.translator.build import build
+from adk_airflow.translator.names import dag_id_fault, group_id_fault, shown
 from adk_airflow.translator.options import NodeOptions
 from adk_airflow.translator.plan import Mode
 
@@ -43,6 +44,7 @@ class AdkDag(DAG):
 
     Attributes:
         plan: What the workflow became.
+        output: The workflow's output, for tasks that come after it in the same DAG.
 
     Raises:
         WorkflowLoadError: There is no such workflow or google-adk refuses it.
@@ -66,8 +68,10 @@ class AdkDag(DAG):
         **kwargs: Any,
     ) -> None:
         limits = {"max_llm_calls": max_llm_calls, "max_tokens": max_tokens, "max_cost": max_cost}
-        found, plan = plan_source(workflow, mode=mode, nodes=nodes, llm_conn_id=llm_conn_id, limits=limits)
-        dag_id = dag_id or found.workflow.name
+        plan, saved = plan_dag(workflow, mode=mode, nodes=nodes, llm_conn_id=llm_conn_id, limits=limits)
+        if dag_id is None and (fault := dag_id_fault(plan.workflow)):
+            raise UnsupportedWorkflowError(f"workflow {shown(plan.workflow)}: {fault}.")
+        dag_id = dag_id or plan.workflow
         given = kwargs.pop("params", None) or {}
         params = {key: given.get_param(key) if isinstance(given, ParamsDict) else given[key] for key in given}
         if params.setdefault("input", input_param("The user message that starts the workflow.")) is None:
@@ -75,16 +79,17 @@ class AdkDag(DAG):
         if plan.max_active_tasks is not None:
             _check_limit(plan, kwargs.setdefault("max_active_tasks", plan.max_active_tasks))
         _check_fail_fast(plan, bool(kwargs.get("fail_fast")))
-        kwargs.setdefault("description", found.workflow.description or f"ADK workflow {found.workflow.name}")
+        kwargs.setdefault("description", plan.description or f"ADK workflow {plan.workflow}")
         kwargs.setdefault("doc_md", describe(plan))
         super().__init__(dag_id, params=params, **kwargs)
         self.plan = plan
         registers, self.auto_register = self.auto_register, False
         with self:
             start = {"input": None, "state": None, **_kept_session(plan, session_id)}
-            built = build(plan, workflow, app_name=dag_id, start=start, default_args=self.default_args)
+            built = build(plan, workflow, app_name=dag_id, start=start, default_args=self.default_args, saved=saved)
             self.auto_register = registers  # Airflow looks at it at the end of this block; half a DAG is none
-        self.add_result(built.result.output)
+        self.output = built.result.output
+        self.add_result(self.output)
 
 
 class AdkTaskGroup(TaskGroup):
@@ -133,11 +138,13 @@ class AdkTaskGroup(TaskGroup):
         **kwargs: Any,
     ) -> None:
         limits = {"max_llm_calls": max_llm_calls, "max_tokens": max_tokens, "max_cost": max_cost}
-        found, plan = plan_source(workflow, mode=mode, nodes=nodes, llm_conn_id=llm_conn_id, limits=limits)
-        kwargs.setdefault("tooltip", found.workflow.description or f"ADK workflow {found.workflow.name}")
-        super().__init__(group_id or found.workflow.name, **kwargs)
+        plan, saved = plan_dag(workflow, mode=mode, nodes=nodes, llm_conn_id=llm_conn_id, limits=limits)
+        kwargs.setdefault("tooltip", plan.description or f"ADK workflow {plan.workflow}")
+        if group_id is None and (fault := group_id_fault(plan.workflow)):
+            raise UnsupportedWorkflowError(f"workflow {shown(plan.workflow)}: {fault}.")
+        super().__init__(group_id or plan.workflow, **kwargs)
         if mode == "tasks":
-            _check_group(found.workflow.name, plan, self)
+            _check_group(plan.workflow, plan, self)
         _check_fail_fast(plan, self.dag.fail_fast)
         self.plan = plan
         full_id = str(self.group_id)
@@ -150,6 +157,7 @@ class AdkTaskGroup(TaskGroup):
                 prefix=f"{full_id}." if self.prefix_group_id else "",
                 start={"input": input, "state": state, **_kept_session(plan, session_id)},
                 default_args={**self.dag.default_args, **self.default_args},
+                saved=saved,
             )
         self.output = built.result.output
 
@@ -223,6 +231,8 @@ def describe(plan: Plan) -> str:
     lines = [f"ADK workflow **{plan.workflow}**" + (f": {plan.description}" if plan.description else "")]
     lines += ["", "| ADK node | kind | Airflow task |", "|---|---|---|"]
     lines += [f"| {task.node} | {task.node_kind} | `{task.task_id}` |" for task in plan.tasks]
+    if plan.needs:
+        lines += ["", "Before it runs, Airflow needs:", "", *(f"* {need}" for need in plan.needs)]
     if plan.warnings:
         lines += ["", "What can differ from one ADK process:", "", *(f"* {text}" for text in plan.warnings)]
     return "\n".join(lines)

@@ -76,6 +76,10 @@ class EnvelopeError(AdkAirflowError):
     """What an upstream task left in XCom is missing, cut short, of another version, or not allowed."""
 
 
+class RecordError(AdkAirflowError):
+    """There is no record of that task, or another version of adk-airflow made it."""
+
+
 class LoopLimitError(AdkAirflowError):
     """A node of a loop ran more often than its ``max_iterations``; the message shows the last routes."""
 

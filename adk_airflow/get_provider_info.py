@@ -35,6 +35,15 @@ def get_provider_info() -> dict[str, Any]:
                         "example": "False",
                         "default": "True",
                     },
+                    "save_plans": {
+                        "description": "Whether what a DAG file needs of a workflow given by name is kept in AIRFLOW_HOME, so"
+                        " that parsing the file imports neither google-adk nor the workflow. Switch it off for workflows"
+                        " whose nodes depend on something else than their files, such as the environment.",
+                        "version_added": "0.1.0",
+                        "type": "boolean",
+                        "example": "False",
+                        "default": "True",
+                    },
                     "artifacts_uri": {
                         "description": "Where ADK artifacts are kept: any URI that Airflow's object storage knows, with an"
                         " absolute path or a bucket, shared by all workers. Empty: the folder adk_artifacts in AIRFLOW_HOME.",
@@ -100,6 +109,38 @@ def get_provider_info() -> dict[str, Any]:
                         "type": "string",
                         "example": "adk_sessions",
                         "default": "",
+                    },
+                    "transcripts_uri": {
+                        "description": "Where the records of tasks are kept, what agents said and called: any URI that"
+                        " Airflow's object storage knows, with an absolute path or a bucket, reached by all workers."
+                        " Empty: the folder adk_records beside the artifacts.",
+                        "version_added": "0.1.0",
+                        "type": "string",
+                        "example": "s3://my-bucket/adk_records",
+                        "default": "",
+                    },
+                    "transcripts_conn_id": {
+                        "description": "Airflow connection for transcripts_uri, where it needs one.",
+                        "version_added": "0.1.0",
+                        "type": "string",
+                        "example": "aws_default",
+                        "default": "",
+                    },
+                    "log_content": {
+                        "description": "Whether the records of tasks hold what was said, asked and answered. False: names,"
+                        " times, sizes and usage only.",
+                        "version_added": "0.1.0",
+                        "type": "boolean",
+                        "example": "False",
+                        "default": "True",
+                    },
+                    "keep_records_days": {
+                        "description": "After how many days `adk-airflow clean-records` removes the record of a task."
+                        " 0: never.",
+                        "version_added": "0.1.0",
+                        "type": "float",
+                        "example": "30",
+                        "default": "0",
                     },
                     "artifacts_conn_id": {
                         "description": "Airflow connection for artifacts_uri, where it needs one.",

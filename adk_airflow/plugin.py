@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from airflow.sdk.plugins_manager import AirflowPlugin
+from airflow.plugins_manager import AirflowPlugin
 
 from adk_airflow.preload import preload_in_parent
 

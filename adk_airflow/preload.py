@@ -91,6 +91,7 @@ def connect_celery(arguments: Sequence[str]) -> None:
 def _preload_in_celery(**_: Any) -> None:
     if _wanted():
         preload()
+        importlib.import_module("adk_airflow.plugin")  # each task loads its plugins
         # As Airflow's Celery provider does for what it imports itself, before the pool forks; it unfreezes when that is done.
         gc.freeze()
 

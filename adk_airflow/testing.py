@@ -59,9 +59,11 @@ class WorkflowRun:
         output: The workflow's output, with its Python type; None for no output.
         outputs: Per node (in a task group: with its prefix) the outputs of its runs, in order; None is left out.
         session_state: The session state at the end, ``temp:`` keys left out.
-        error: ``(type, message)`` of the first failure of a node, or None.
+        error: ``(type, message)`` of the first failure of a node, else of any task, or None.
         task_states: Per task id the states of its instances, in map-index order.
         labels: Per mapped task id, for each map index, the text that the UI shows for it.
+        node_runs: Per id of a task that ran nodes in ADK, its node runs: ``{"path", "node", "iteration", "status", "route",
+            "seconds", "error"}``; of a mapped task those of all its instances, in map-index order.
         node_runs: Per id of a task that runs several nodes, its node runs: ``{"path", "node", "iteration", "status", ...}``;
             of a mapped task those of all its instances, in map-index order.
         usage: What models cost in the whole run, as XCom ``usage_run`` of the task that gives the workflow's output holds it;
@@ -177,9 +179,33 @@ def run_dag(dag: DAG, *, conf: Mapping[str, Any] | None = None, logical_date: da
         )
     (folder / _DAG_FILE).write_text(_DAG_SOURCE)
     dates: dict[str, Any] = {} if logical_date is None else {"logical_date": timezone.coerce_datetime(logical_date)}
-    with _as_imported(dag, str(folder / _DAG_FILE)):
+    with _as_imported(dag, str(folder / _DAG_FILE)), _failures() as failed:
         dag_run = dag.test(run_conf=copy.deepcopy(dict(conf or {})), **dates)
-    return _read(dag, dag_run)
+    return _read(dag, dag_run, failed)
+
+
+@contextlib.contextmanager
+def _failures() -> Iterator[list[tuple[str, str]]]:
+    """``(type, message)`` of each failure that Airflow is told of meanwhile, also before or behind the run of a node."""
+    from airflow.listeners import hookimpl
+    from airflow.sdk.listener import get_listener_manager
+
+    from adk_airflow.runtime.failures import error_text
+
+    failed: list[tuple[str, str]] = []
+
+    class Listener:
+        @hookimpl
+        def on_task_instance_failed(self, error: str | BaseException | None) -> None:
+            if isinstance(error, BaseException):
+                failed.append((type(error).__name__, error_text(error)))
+
+    manager, listener = get_listener_manager(), Listener()
+    manager.pm.register(listener)
+    try:
+        yield failed
+    finally:
+        manager.pm.unregister(listener)
 
 
 @contextlib.contextmanager
@@ -216,7 +242,7 @@ def _loop_runs() -> bool:
     return True
 
 
-def _read(dag: DAG, dag_run: Any) -> WorkflowRun:
+def _read(dag: DAG, dag_run: Any, failed: list[tuple[str, str]]) -> WorkflowRun:
     from adk_airflow.runtime.record.usage import XCOM_RUN
 
     instances = sorted(dag_run.get_task_instances(), key=lambda ti: (ti.task_id, ti.map_index))
@@ -236,7 +262,7 @@ def _read(dag: DAG, dag_run: Any) -> WorkflowRun:
         output=output,
         outputs=_outputs(envelopes),
         session_state=_state(envelopes),
-        error=errors[0] if errors else None,
+        error=next(iter([*errors, *failed]), None),
         task_states=states,
         labels=labels,
         node_runs=_node_runs(dag_run),
@@ -248,11 +274,14 @@ def _read(dag: DAG, dag_run: Any) -> WorkflowRun:
 
 
 def _node_runs(dag_run: Any) -> dict[str, list[dict[str, Any]]]:
-    from adk_airflow.runtime.record.run_record import XCOM_RUNS
+    from adk_airflow import records
+    from adk_airflow.runtime.record.transcript import XCOM_KEY
 
     found: dict[str, list[dict[str, Any]]] = {}
-    for (task_id, _), rows in sorted(_xcoms(dag_run, XCOM_RUNS).items()):
-        found.setdefault(task_id, []).extend(rows)
+    for (task_id, map_index), reference in sorted(_xcoms(dag_run, XCOM_KEY).items()):
+        with contextlib.suppress(records.RecordError):  # it could not be written: the task's log says so
+            entries = records.read(dag_run.dag_id, dag_run.run_id, task_id, map_index, reference["try"])
+            found.setdefault(task_id, []).extend(_node_run(entry) for entry in entries if entry["kind"] == "node")
     return found
 
 
@@ -263,6 +292,12 @@ def _task_usage(dag_run: Any) -> dict[str, list[Mapping[str, Any]]]:
     for (task_id, _), value in sorted(_xcoms(dag_run, XCOM_USAGE).items()):
         found.setdefault(task_id, []).append(value)
     return found
+
+
+def _node_run(entry: Mapping[str, Any]) -> dict[str, Any]:
+    iteration = entry["path"].rpartition("@")[2]
+    shown = {name: entry.get(name) for name in ("path", "status", "route", "seconds", "error")}
+    return {**shown, "node": entry["name"], "iteration": int(iteration) if iteration.isdecimal() else iteration}
 
 
 def _envelopes(dag_run: Any, instances: list[Any]) -> dict[tuple[str, int], Envelope]:

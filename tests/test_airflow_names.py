@@ -32,6 +32,8 @@ INTERNAL: dict[str, tuple[str, tuple[str, ...]]] = {
     "airflow.sdk.observability.stats:incr": ("the metrics of what models cost", ("stat", "count", "tags")),
     "airflow.sdk.execution_time.xcom:XCom": ("the plain form of what a task returns, and testing", ()),
     "airflow.sdk.execution_time.comms:CommsDecoder": ("the end of a task whose body does not end at its time limit", ()),
+    "airflow.listeners:hookimpl": ("testing: what a task failed with", ()),
+    "airflow.sdk.listener:get_listener_manager": ("testing: what a task failed with", ()),
     "airflow.models.xcom:XComModel": ("testing: what the tasks left", ()),
     "airflow.utils:db": ("testing: an Airflow database", ()),
     "airflow.utils.session:create_session": ("testing: what the tasks left", ()),

@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[1]
 WORKFLOWS = """
     import asyncio
     import sys
+    import threading
     from google.adk import Event, Workflow
     from google.adk.events import RequestInput
     from google.adk.workflow import DEFAULT_ROUTE, JoinNode, RetryConfig, node
@@ -76,6 +77,27 @@ WORKFLOWS = """
     def leave():
         sys.exit()
 
+    def lost(node_input: str):
+        return Event(output=node_input, route="sideways")
+
+    def guarded(ctx):
+        ctx.state["guard"] = threading.Lock()
+        return open(__file__)
+
+    def misspelt(nod_input, tone="plain"):
+        return nod_input
+
+    def number(node_input: int):
+        return node_input
+
+    def which_run(ctx):
+        return {key: value for key, value in ctx.state.to_dict().items() if key.startswith("airflow:")}
+
+    unrouted = Workflow(name="unrouted", edges=[("START", node(lost), {"left": step("l"), "right": step("r")})])
+    locked = Workflow(name="locked", edges=[("START", node(guarded), node(which_run))])
+    mistaken = Workflow(name="mistaken", edges=[("START", node(misspelt))])
+    counting = Workflow(name="counting", edges=[("START", node(number))])
+    dated = Workflow(name="dated", edges=[("START", node(which_run))])
     leaving = Workflow(name="leaving", edges=[("START", node(leave))])
     asking = Workflow(name="asking", edges=[("START", node(ask), step("tail"))])
     retrying = Workflow(name="retrying", edges=[("START", step("a"))], retry_config=RetryConfig(max_attempts=2))
@@ -103,6 +125,7 @@ def command(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
         out, err = capsys.readouterr()
         return code, out, err.removeprefix("the module was imported\n")  # by the first test that needs it
 
+    call.read = capsys.readouterr  # type: ignore[attr-defined]
     return call
 
 
@@ -185,8 +208,35 @@ def test_an_error_is_one_line_that_says_what_is_wrong(command, name: str) -> Non
     [
         ("import sys; sys.exit()", "fails: SystemExit"),
         ("raise RuntimeError('no key')", "fails: RuntimeError: no key"),
-        ("import not_installed_here", "cannot be imported: No module named 'not_installed_here'"),
-        ("def x(:", "fails: SyntaxError"),
+        (
+            "import not_installed_here",
+            "fails: ModuleNotFoundError: No module named 'not_installed_here' ({file}, line 1). Install it where this runs.",
+        ),
+        ("\n\ndef x(:", "fails: SyntaxError: invalid syntax ({file}, line 3)"),
+        ("\nroot_agent = undefined", "fails: NameError: name 'undefined' is not defined ({file}, line 2)"),
+        (
+            "from google.adk import Workflow\nroot_agent = Workflow(name='my flow', edges=[('START', print)])",
+            "is refused by google-adk: Node name 'my flow' must be a valid Python identifier. That is letters, digits and"
+            " underscores, with no digit first, such as 'my_flow'. ({file}, line 2)",
+        ),
+        (
+            "from google.adk import Workflow\ndef a(): ...\nroot_agent = Workflow(name='w', edges=[('START', a, 'b')])",
+            "is refused by google-adk: edges[0] is ('START', a, 'b'): 'b' is text, not a node. A route stands in a dict:"
+            " (a, {{'b': ...}}); a node stands there itself, without quotes ({file}, line 3)",
+        ),
+        (
+            "def root_agent():\n    return undefined",
+            "fails: NameError: name 'undefined' is not defined ({file}, line 2)",
+        ),
+        (
+            "def root_agent(size): ...",
+            "is a function that needs arguments (size), and it is called without.",
+        ),
+        (
+            "from google.adk import Agent\nroot_agent = Agent(name='helper', model='m')",
+            "is no Workflow but a LlmAgent 'helper'. An agent alone is one task: AdkAgentOperator(agent=...), or load_agents()"
+            " for a folder of them.",
+        ),
     ],
 )
 def test_a_module_that_cannot_be_imported_is_an_error(folder: Path, capsys, monkeypatch, text: str, says: str) -> None:
@@ -196,9 +246,34 @@ def test_a_module_that_cannot_be_imported_is_an_error(folder: Path, capsys, monk
     monkeypatch.setattr(sys, "path", [*sys.path])
 
     assert main(["plan", f"{name}:root_agent"]) == 1
+    says = says.format(file=folder / "dags" / f"{name}.py")
     assert f"adk-airflow: workflow '{name}:root_agent' {says}" in capsys.readouterr().err
     assert main(["plan", f".{name}:root_agent"]) == 1
     assert "is not of the form 'package.module:attribute'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("workflow", "says"),
+    [
+        ("cli_inspect_workflow:router", "there is no module 'cli_inspect_workflow'. Did you mean 'cli_inspect_workflows'? "),
+        ("some.where:router", "there is no module 'some'. It was looked for in "),
+        (
+            "cli_inspect_workflows.inner:router",
+            "there is no module 'cli_inspect_workflows.inner'. 'cli_inspect_workflows' is a module, not a package: ",
+        ),
+        ("cli_inspect_workflows:ruoter", "cli_inspect_workflows has no attribute 'ruoter'. Did you mean 'router'?"),
+        ("cli_inspect_workflows:zz", "cli_inspect_workflows has no attribute 'zz'. It has: classify, answer, draft, review,"),
+    ],
+)
+def test_what_is_not_there_is_told_with_the_nearest_name_and_the_places(
+    command, folder: Path, workflow: str, says: str
+) -> None:
+    command("plan", "router")  # the module is imported by now
+    assert main(["plan", workflow]) == 1
+    assert f"adk-airflow: workflow {workflow!r}: {says}" in (err := command.read()[1])
+    if "no module" in says and "package" not in says:
+        assert str(folder / "dags") in err
+        assert str(folder) in err
 
 
 def test_a_workflow_that_cannot_become_tasks_is_refused_with_the_way_out(command) -> None:
@@ -379,8 +454,81 @@ def test_a_run_needs_no_airflow_and_still_shows_outputs_without_spans(folder: Pa
     done = in_a_process("run", "cli_inspect_workflows:router", "--input", "hello money", cwd=folder)
 
     assert done.returncode == 0, done.stderr
-    lines = [line.split(maxsplit=2) for line in done.stdout.splitlines()[:2]]
+    lines = [line.split(maxsplit=4)[2:] for line in done.stdout.splitlines()[:2]]
     assert lines == [
         ["ok", "router@1/classify@1", "route 'refund'  \"hello money\""],
         ["ok", "router@1/answer@1", '"plain: hello money"'],
     ]
+
+
+def test_run_warns_of_a_route_that_no_edge_has(command) -> None:
+    code, out, err = command("run", "unrouted", "--input", "hi")
+
+    assert (code, out.endswith("Output:\nnull\n")) == (0, True)
+    assert (
+        "adk-airflow: warning: workflow 'unrouted', node 'lost' emitted route 'sideways', and its edges have the routes 'left',"
+        " 'right': nothing runs after it. Correct the route, or add an edge for DEFAULT_ROUTE.\n"
+    ) in err
+
+
+def test_run_warns_of_what_could_not_travel_between_tasks(command) -> None:
+    code, out, _ = command("run", "locked", "--json")
+
+    assert (code, json.loads(out)["status"]) == (0, "ok")
+    warnings = json.loads(out)["warnings"]
+    assert [text.partition(", which has no JSON form")[0] for text in warnings] == [
+        "between Airflow tasks the output of node locked@1/guarded@1 could not travel: value is a _io.TextIOWrapper",
+        "between Airflow tasks state key 'guard' could not travel: value is a _thread.lock",
+    ]
+    assert all(f"adk-airflow: warning: {text}\n" in command("run", "locked")[2] for text in warnings)
+
+
+def test_run_says_where_the_function_is_whose_parameter_has_no_value(command, folder: Path) -> None:
+    code, _, err = command("run", "mistaken", "--state", '{"tone": "warm"}')
+    lines = textwrap.dedent(WORKFLOWS).splitlines()
+    line = lines.index('def misspelt(nod_input, tone="plain"):') + 1
+
+    assert code == 1
+    assert err.endswith(
+        f"The function is at {folder / 'dags' / 'cli_inspect_workflows.py'}, line {line}. A parameter is 'node_input', 'ctx' or"
+        " a key of the state, which has tone. Did you mean 'node_input'?\n"
+    )
+
+
+def test_run_says_where_the_function_is_whose_input_does_not_fit_and_all_that_the_error_says(command, folder: Path) -> None:
+    code, _, err = command("run", "counting", "--input", "many")
+
+    assert code == 1
+    assert "failed with ValidationError: 1 validation error for int Input should be a valid integer, unable to parse" in err
+    assert f"({folder / 'dags' / 'cli_inspect_workflows.py'}, line " in err
+
+
+def test_run_has_the_keys_of_an_airflow_run_in_its_state(command) -> None:
+    code, out, _ = command("run", "dated", "--json", "--state", '{"airflow:logical_date": "2026-01-02T00:00:00+00:00"}')
+    found = json.loads(out)
+
+    assert code == 0
+    assert found["output"]["airflow:dag_id"] == "dated"
+    assert found["output"]["airflow:run_id"].startswith("manual__20")
+    assert found["output"]["airflow:logical_date"] == "2026-01-02T00:00:00+00:00"
+    assert found["output"]["airflow:data_interval_end"].startswith("20")
+    assert found["state"] == {}
+
+
+def test_run_takes_the_credentials_of_a_connection(command) -> None:
+    assert command("run", "dated", "--conn", "absent") == (
+        1,
+        "",
+        "adk-airflow: workflow 'dated': there is no Airflow connection 'absent'. Add it under Admin, Connections, or correct"
+        " its id.\n",
+    )
+
+
+def test_the_versions_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+
+    assert ended.value.code == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in shown] == ["adk-airflow", "google-adk", "apache-airflow", "Python"]
+    assert all(line.split()[1][0].isdigit() for line in shown)

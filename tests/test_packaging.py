@@ -38,6 +38,7 @@ ROOMS = [
     "runtime.run_usage",
     "runtime.inbox",
     "runtime.outbox",
+    "runtime.transcribing",
     "runtime.task",
     "preload",
     "plugin",
@@ -46,6 +47,8 @@ ROOMS = [
     "dag",
     "decorators",
     "agents_folder",
+    "records",
+    "record_commands",
     "testing",
     "workflow_commands",
     "doctor",
@@ -187,7 +190,7 @@ def test_without_the_extra_a_command_says_what_to_install(command: str, missing:
     assert done.returncode == 1
     assert done.stderr == (
         f"adk-airflow: `adk-airflow {command}` needs the Python package {missing!r}, which is not installed here."
-        ' Install the extra that it comes with: pip install "adk-airflow[local]"\n'
+        ' Install the extra that it comes with, in a clone of adk-airflow: pip install -c constraints.txt ".[local]"\n'
     )
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from adk_airflow import plan_workflow
 from adk_airflow.testing import run_workflow
@@ -28,6 +31,19 @@ def test_the_example_runs_and_routes() -> None:
     assert urgent.output == "paged for ['site is down']"
     assert urgent.task_states["score.run"] == ["success", "success"]
     assert (calm.output, calm.task_states["page"]) == ("filed", ["skipped"])
+
+
+def test_the_dag_file_of_the_example_makes_its_dag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = re.findall(r"```python\n# (dags/\S+)\n(.*?)```", README, re.DOTALL)
+    for name, text in files:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path / "dags"))
+    dag = runpy.run_path(str(tmp_path / "dags" / "tickets.py"))["dag"]
+
+    assert sorted(name for name, _ in files) == ["dags/my_agents/tickets.py", "dags/tickets.py"]
+    assert dag.dag_id == "tickets"
+    assert "score.run" in dag.task_ids
 
 
 def test_every_file_it_links_to_exists() -> None:

@@ -14,8 +14,9 @@ import pytest
 from airflow.sdk import DAG, Param, task
 from airflow.sdk.exceptions import ParamValidationError
 from google.adk import Workflow
+from google.adk.agents import LlmAgent
 
-from adk_airflow import AdkDag
+from adk_airflow import AdkDag, AdkWorkflowOperator
 from adk_airflow.testing import current_dag, run_dag, run_workflow
 
 
@@ -123,3 +124,34 @@ def test_without_a_home_the_helper_says_what_to_call(tmp_path: Path) -> None:
     )
 
     assert "call use_airflow_home() in conftest.py" in done.stderr.splitlines()[-1]
+
+
+def test_the_error_of_a_task_that_failed_before_its_nodes_ran_is_there() -> None:
+    with DAG("before_nodes", schedule=None) as dag:
+        AdkWorkflowOperator(task_id="t", workflow="no_such_module:root_agent")
+    error = run_dag(dag).error
+    assert error is not None
+    assert error[0] == "WorkflowLoadError"
+    assert error[1].startswith("workflow 'no_such_module:root_agent': there is no module 'no_such_module'.")
+
+    with DAG("before_tasks", schedule=None) as dag:
+        AdkWorkflowOperator(task_id="t", workflow=WORKFLOW, input="{{ nothing.at_all }}")
+    assert run_dag(dag).error == ("UndefinedError", "'nothing' is undefined")
+
+
+def test_the_error_of_a_missing_provider_and_of_a_plain_task_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_ODD", "odd://host")
+    agent = LlmAgent(name="a", model="m")
+    error = run_workflow(Workflow(name="wf", edges=[("START", agent)]), llm_conn_id="odd").error
+    assert error is not None
+    assert error[0] == "ModelConnectionError"
+    assert "no installed provider makes models of connection 'odd', whose type is 'odd'." in error[1]
+
+    with DAG("plain_fails", schedule=None) as dag:
+
+        @task
+        def up() -> None:
+            raise LookupError("no such file\nat all")
+
+        up() >> AdkWorkflowOperator(task_id="t", workflow=WORKFLOW)
+    assert run_dag(dag).error == ("LookupError", "no such file\nat all")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import difflib
+import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -15,8 +18,6 @@ from adk_airflow.local.errors import AirflowApiError, DagImportError
 
 Json = dict[str, Any]
 
-# Seconds after the last import error by which a DAG from another file would have appeared.
-_SETTLED = 10.0
 # Seconds for which a request that SQLite was too busy for is made again.
 _BUSY = 30.0
 _HEALTH_PARTS = ("metadatabase", "scheduler", "dag_processor")
@@ -60,19 +61,22 @@ class AirflowClient:
 
     # -- health ------------------------------------------------------------------------------------------
 
-    def unhealthy(self, *, since: float = 0.0) -> list[str]:
-        """What is not healthy yet, e.g. ``["scheduler"]``; empty when all is well.
+    def unhealthy(self, *, since: float = 0.0, only: Sequence[str] = _HEALTH_PARTS) -> list[str]:
+        """What is not healthy yet, e.g. ``["scheduler", "dag_processor"]``; empty when all is well.
+
+        Without an answer it is ``["api-server"]``.
 
         Args:
             since: Seconds since the epoch; an older heartbeat does not count. After a crash Airflow calls a
                 component healthy for 30 s more.
+            only: The parts to look at.
         """
         try:
             response = self._http.get("/api/v2/monitor/health", timeout=5.0)
             report: Json = response.json() if response.status_code == 200 else {}
         except (httpx.HTTPError, ValueError):
             return ["api-server"]
-        return [part for part in _HEALTH_PARTS if not _is_healthy(report.get(part) or {}, part, since)]
+        return [part for part in only if not _is_healthy(report.get(part) or {}, part, since)]
 
     def warm_up(self) -> None:
         """Makes the API that tasks report to ready; its first request takes 5 s and more, later ones none.
@@ -100,13 +104,15 @@ class AirflowClient:
         self,
         dag_id: str,
         *,
+        dags: Path | None = None,
         since: float = 0.0,
         timeout: float = 60.0,
         check: Callable[[], None] = lambda: None,
     ) -> Json:
-        """The DAG, once its file was parsed.
+        """The DAG, once its file was parsed; import errors of other files do not matter.
 
         Args:
+            dags: The DAGs folder. With it an import error of a file that names the DAG is told at once.
             since: Seconds since the epoch; a DAG that was parsed before (by an earlier start) does not count.
             timeout: Seconds to wait.
             check: Called between the requests; may raise to end the waiting.
@@ -119,16 +125,14 @@ class AirflowClient:
             check()
             dag = self.dag(dag_id)
             errors = [error for error in self.import_errors() if _epoch(error["timestamp"]) >= since]
-            file = dag["relative_fileloc"] if dag else None
-            own = [error for error in errors if error["filename"] == file or Path(error["filename"]).stem == dag_id]
-            if own:
-                raise DagImportError(_explain(dag_id, own))
-            if dag and not dag["is_stale"] and _epoch(dag["last_parsed_time"]) >= since:
+            own = own_errors(errors, dag_id, dag, dags)
+            if dag and not own and not dag["is_stale"] and _epoch(dag["last_parsed_time"]) >= since:
                 return dag
-            if errors and time.time() - max(_epoch(error["timestamp"]) for error in errors) > _SETTLED:
-                raise DagImportError(_explain(dag_id, errors))
+            if own:
+                raise DagImportError(_explain(f"Airflow could not import the DAG {dag_id!r}", own))
             if time.monotonic() > deadline:
-                raise DagImportError(_explain(dag_id, errors) if errors else self._absence(dag_id, timeout))
+                absence = self._absence(dag_id, timeout)
+                raise DagImportError(_explain(f"{absence}\nThese files could not be imported", errors) if errors else absence)
             time.sleep(0.25)
 
     def dag_ids(self) -> list[str]:
@@ -139,6 +143,15 @@ class AirflowClient:
         """The DAG's tasks: ``task_id``, ``downstream_task_ids``, ``is_mapped``, ..."""
         return list(self.get(f"/dags/{dag_id}/tasks")["tasks"])
 
+    def missing_pools(self, dag_id: str) -> dict[str, list[str]]:
+        """The pools that tasks of the DAG use and that are not there, each with the ids of those tasks."""
+        known = {pool["name"] for pool in self._pages("/pools", "pools")}
+        found: dict[str, list[str]] = {}
+        for task in self.tasks(dag_id):
+            if (pool := task.get("pool")) and pool not in known:
+                found.setdefault(pool, []).append(str(task["task_id"]))
+        return found
+
     def unpause(self, dag_id: str) -> Json:
         """Lets the scheduler run the DAG."""
         return self.request("PATCH", f"/dags/{dag_id}", json={"is_paused": False})
@@ -148,6 +161,10 @@ class AirflowClient:
         return self.request("PATCH", f"/dags/{dag_id}", json={"is_paused": True})
 
     # -- runs --------------------------------------------------------------------------------------------
+
+    def end_run(self, dag_id: str, run_id: str) -> Json:
+        """Marks a run as failed, which ends its tasks."""
+        return self.request("PATCH", f"/dags/{dag_id}/dagRuns/{run_id}", json={"state": "failed"})
 
     def trigger(
         self,
@@ -212,16 +229,18 @@ class AirflowClient:
             raise
 
     def log(self, dag_id: str, run_id: str, task_id: str, *, try_number: int = 1, map_index: int = -1) -> list[str]:
-        """The lines that one try of a task instance logged, tracebacks included."""
+        """The lines that one try of a task instance logged, tracebacks included; of these only what is in no library."""
         path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/logs/{try_number}"
         content = self.get(path, map_index=map_index, full_content=True).get("content") or []
         return [line for entry in content for line in _log_lines(entry)]
 
     def _absence(self, dag_id: str, waited: float) -> str:
-        known = ", ".join(sorted(self.dag_ids())) or "no DAG at all"
+        known = sorted(self.dag_ids())
+        near = difflib.get_close_matches(dag_id, known, n=1)
+        hint = f"Did you mean {near[0]!r}?" if near else f"Airflow knows: {', '.join(known) or 'no DAG at all'}."
         return (
-            f"No file in the DAGs folder defines the DAG {dag_id!r} (waited {waited:.0f} s). Airflow knows: {known}. "
-            "It only looks at files that contain the words `dag` and `airflow`."
+            f"No file in the DAGs folder defines the DAG {dag_id!r} (waited {waited:.0f} s). {hint} "
+            "Airflow only looks at files that contain the words `dag` and `airflow`."
         )
 
     # -- requests ----------------------------------------------------------------------------------------
@@ -297,9 +316,35 @@ def _epoch(date: str | None) -> float:
     return datetime.fromisoformat(date).timestamp() if date else 0.0
 
 
-def _explain(dag_id: str, errors: list[Json]) -> str:
+def own_errors(errors: list[Json], dag_id: str, dag: Json | None, dags: Path | None) -> list[Json]:
+    """The import errors of the DAG's file: the one that Airflow knows it from, or all that name a DAG that it does not know.
+
+    A file that names the DAG need not define it: while one of those is not broken, it may be the one that is still to come.
+    """
+    own = [error for error in errors if dag and error["filename"] == dag["relative_fileloc"]]
+    if own or (dag and not dag["is_stale"]):
+        return own
+    named = set() if dags is None else _files_that_name(dag_id, dags)
+    own = [error for error in errors if error["filename"] in named or Path(error["filename"]).stem == dag_id]
+    return own if set(named) <= {error["filename"] for error in own} else []
+
+
+def _files_that_name(dag_id: str, dags: Path) -> set[str]:
+    """The DAG files with the DAG's id in them or as their name, relative to the DAGs folder."""
+    names = re.compile(rf"(?<![\w-]){re.escape(dag_id)}(?![\w-])")
+    found = set()
+    for path in dags.rglob("*.py"):
+        with contextlib.suppress(OSError):
+            text = path.read_text(encoding="utf-8", errors="replace")
+            is_read = all(word in text.lower() for word in ("dag", "airflow"))  # or Airflow leaves it out
+            if is_read and (path.stem == dag_id or names.search(text)):
+                found.add(str(path.relative_to(dags)))
+    return found
+
+
+def _explain(what: str, errors: list[Json]) -> str:
     traces = "\n".join(f"--- {error['filename']}:\n{str(error['stack_trace']).rstrip()}" for error in errors)
-    return f"Airflow could not import the DAG {dag_id!r}. Import errors in the DAGs folder:\n{traces}"
+    return f"{what}:\n{traces}"
 
 
 def _log_lines(entry: Any) -> list[str]:
@@ -310,6 +355,9 @@ def _log_lines(entry: Any) -> list[str]:
         return []
     lines = event.splitlines() or [""]
     for error in entry.get("error_detail") or []:
-        lines += [f'  File "{f["filename"]}", line {f["lineno"]}, in {f["name"]}' for f in error.get("frames", [])]
+        frames = error.get("frames", [])
+        own = [f for f in frames if not {"site-packages", "dist-packages"} & set(Path(f["filename"]).parts)]
+        lines += [f"  ({len(frames) - len(own)} frames of libraries)"] if len(own) < len(frames) else []
+        lines += [f'  File "{f["filename"]}", line {f["lineno"]}, in {f["name"]}' for f in own]
         lines.append(f"{error.get('exc_type')}: {error.get('exc_value')}")
     return lines

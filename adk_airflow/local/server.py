@@ -21,7 +21,17 @@ from adk_airflow.local.client import AirflowClient
 from adk_airflow.local.errors import AirflowStartError
 from adk_airflow.local.processes import ProcessRef
 from adk_airflow.local.settings import HOST, airflow_environment, free_port
-from adk_airflow.local.state import StandaloneState, exclusive, forget_state, read_state, write_state
+from adk_airflow.local.state import (
+    StandaloneState,
+    exclusive,
+    forget_state,
+    keep_port,
+    kept_port,
+    read_state,
+    writable,
+    write_state,
+)
+from adk_airflow.local.switched_on import switch_off
 
 USERNAME = "admin"
 
@@ -33,10 +43,11 @@ Step = Callable[[str, float], None]
 # 33 s, and a TERM ends it, where `airflow standalone` dies and leaves its components running.
 _COMPONENTS: dict[str, list[str]] = {
     "api-server": ["api-server"],
-    # Their log servers would listen on every network interface; here all logs are in one folder anyway.
-    "scheduler": ["scheduler", "--skip-serve-logs"],
     "dag-processor": ["dag-processor"],
 }
+# Started when the API answers: a task reports to it, and fails when it does not. Its log server, as the triggerer's, would
+# listen on every network interface; here all logs are in one folder anyway.
+_SCHEDULER: dict[str, list[str]] = {"scheduler": ["scheduler", "--skip-serve-logs"]}
 # Started when the others are up: only deferred tasks need it, and it would slow their start down.
 _LATE_COMPONENTS: dict[str, list[str]] = {"triggerer": ["triggerer", "--skip-serve-logs"]}
 
@@ -53,12 +64,12 @@ class StandaloneAirflow:
         settings: Further environment variables for Airflow, e.g. ``{"AIRFLOW__CORE__PARALLELISM": "2"}``.
     """
 
-    COMPONENTS: ClassVar[tuple[str, ...]] = (*_COMPONENTS, *_LATE_COMPONENTS)
+    COMPONENTS: ClassVar[tuple[str, ...]] = (*_COMPONENTS, *_SCHEDULER, *_LATE_COMPONENTS)
     """The Airflow commands that `start` runs, in this order."""
 
     def __init__(self, home: str | Path, dags: str | Path, *, settings: Mapping[str, str] | None = None) -> None:
-        self.home = Path(home).expanduser().resolve()
-        self.dags = Path(dags).expanduser().resolve()
+        self.home = Path(os.path.expanduser(home)).resolve()
+        self.dags = Path(os.path.expanduser(dags)).resolve()
         self._settings = dict(settings or {})
         self._state: StandaloneState | None = None
         self._client: AirflowClient | None = None
@@ -68,7 +79,7 @@ class StandaloneAirflow:
     @classmethod
     def attach(cls, home: str | Path) -> StandaloneAirflow | None:
         """The Airflow that runs in ``home`` with all its components, else None."""
-        path = Path(home).expanduser().resolve()
+        path = Path(os.path.expanduser(home)).resolve()
         state = read_state(path)
         if state is None or not state.components or not all(ref.find() for ref in state.components):
             return None
@@ -158,47 +169,66 @@ class StandaloneAirflow:
             on_step: Called with the name of each finished step and its seconds.
 
         Raises:
-            AirflowStartError: The DAGs folder is missing, Airflow already runs in this home, the database
+            AirflowStartError: The DAGs folder is missing, the home cannot be written, Airflow already runs in it, the database
                 could not be prepared, a component crashed, or it was not healthy in time. Everything that
                 was started is ended first.
         """
         step = on_step or (lambda name, seconds: None)
-        if not self.dags.is_dir():
+        self.make_home()
+        with writable(self.home), exclusive(self.home):
+            self._start(timeout, detach, step)
+
+    def make_home(self) -> None:
+        """Makes the home folder if it is missing.
+
+        Raises:
+            AirflowStartError: It cannot be used, or there is no DAGs folder.
+        """
+        if not os.path.isdir(self.dags):
             raise AirflowStartError(f"There is no DAGs folder {self.dags}. Name one with --dags.")
-        self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.logs.mkdir(exist_ok=True)
-        with exclusive(self.home):
-            began = time.monotonic()
-            if self._clear_leftovers():
-                step("ending what was left of an earlier one", time.monotonic() - began)
-            port = free_port()
-            env = airflow_environment(
-                home=self.home,
-                dags=self.dags,
-                api_port=port,
-                log_port=free_port(),
-                parent=os.environ,
-                overrides=self._settings,
-            )
-            began = time.monotonic()
-            if self._prepare_database(env, timeout):
-                step("database", time.monotonic() - began)
-            began = time.monotonic()
-            self._state = StandaloneState(
-                url=f"http://{HOST}:{port}",
-                dags=str(self.dags),
-                started_at=time.time(),
-                owner=None if detach else _this_process(),
-            )
-            self._client = None
-            try:
-                self._launch(_COMPONENTS, env)
-                self._wait_healthy(timeout)
-                self._launch(_LATE_COMPONENTS, env)
-            except BaseException:
-                self._stop(grace=5.0)
-                raise
-            step("components", time.monotonic() - began)
+        with writable(self.home):
+            self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.logs.mkdir(exist_ok=True)
+
+    def _start(self, timeout: float, detach: bool, step: Step) -> None:
+        began = time.monotonic()
+        if self._clear_leftovers():
+            step("ending what was left of an earlier one", time.monotonic() - began)
+        port = free_port(first=kept_port(self.home))
+        keep_port(self.home, port)
+        env = airflow_environment(
+            home=self.home,
+            dags=self.dags,
+            api_port=port,
+            log_port=free_port(),
+            parent=os.environ,
+            overrides=self._settings,
+        )
+        began = time.monotonic()
+        if self._prepare_database(env, timeout):
+            step("database", time.monotonic() - began)
+        began = time.monotonic()
+        self._state = StandaloneState(
+            url=f"http://{HOST}:{port}",
+            dags=str(self.dags),
+            started_at=time.time(),
+            owner=None if detach else _this_process(),
+        )
+        self._client = None
+        deadline = began + timeout
+        try:
+            self._launch(_COMPONENTS, env)
+            with AirflowClient(self.url, login=self.login) as client:
+                self._wait_for(lambda: client.unhealthy(only=("metadatabase",)), deadline, timeout)
+                client.warm_up()
+                switch_off(client, self.home)
+                self._launch(_SCHEDULER, env)
+                self._wait_for(lambda: client.unhealthy(since=self.started_at), deadline, timeout)
+            self._launch(_LATE_COMPONENTS, env)
+        except BaseException:
+            self._stop(grace=5.0)
+            raise
+        step("components", time.monotonic() - began)
 
     def stop(self, *, grace: float = 15.0) -> list[str]:
         """Ends every process that ``start`` started and what those started; a second call does nothing.
@@ -211,14 +241,15 @@ class StandaloneAirflow:
         """
         if self._state is None:
             return []
-        with exclusive(self.home):
+        with writable(self.home), exclusive(self.home):
             return self._stop(grace)
 
     def keep(self) -> None:
         """Leaves it running when this process ends, as if it had been started with ``detach``."""
         if self._state is not None:
             self._state = dataclasses.replace(self._state, owner=None)
-            write_state(self.home, self._state)
+            with writable(self.home):
+                write_state(self.home, self._state)
 
     def __enter__(self) -> StandaloneAirflow:
         self.start()
@@ -299,24 +330,23 @@ class StandaloneAirflow:
             self._state = dataclasses.replace(self._state, components=(*self._state.components, ref))
             write_state(self.home, self._state)
 
-    def _wait_healthy(self, timeout: float) -> None:
-        deadline = time.monotonic() + timeout
-        with AirflowClient(self.url, login=self.login) as client:
-            while True:
-                self.check()
-                missing = client.unhealthy(since=self.started_at)
-                if not missing:
-                    client.warm_up()
-                    return
-                if time.monotonic() > deadline:
-                    tails = "\n".join(
-                        f"--- {ref.name}, {ref.log}:\n{processes.tail(Path(ref.log), 12)}" for ref in self.components
-                    )
-                    raise AirflowStartError(
-                        f"Airflow in {self.home} was not healthy after {timeout:.0f} s: still waiting for "
-                        f"{', '.join(missing)}. The ends of the logs:\n{tails}"
-                    )
-                time.sleep(0.25)
+    def _wait_for(self, missing: Callable[[], list[str]], deadline: float, timeout: float) -> None:
+        """Returns when nothing is missing.
+
+        Raises:
+            AirflowStartError: A component ended, or the deadline passed; with the ends of the logs.
+        """
+        while True:
+            self.check()
+            if not (waiting_for := missing()):
+                return
+            if time.monotonic() > deadline:
+                tails = "\n".join(f"--- {ref.name}, {ref.log}:\n{processes.tail(Path(ref.log), 12)}" for ref in self.components)
+                raise AirflowStartError(
+                    f"Airflow in {self.home} was not healthy after {timeout:.0f} s: still waiting for "
+                    f"{', '.join(waiting_for)}. The ends of the logs:\n{tails}"
+                )
+            time.sleep(0.25)
 
 
 def end_components(components: Iterable[ProcessRef], *, grace: float) -> list[str]:

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from adk_airflow.local.errors import AirflowStartError
+
 # Below the ranges from which Linux (32768+) and macOS (49152+) hand out ports by themselves, so that a port
 # that was free when it was chosen is still free some seconds later, when the API server binds it.
 _PORTS = range(20000, 32000)
@@ -16,20 +18,26 @@ _PORTS = range(20000, 32000)
 HOST = "127.0.0.1"
 
 
-def free_port(host: str = HOST) -> int:
+def free_port(host: str = HOST, *, first: int | None = None) -> int:
     """A TCP port on ``host`` that nobody listens on.
 
+    Args:
+        host: The address.
+        first: The port to take if it is free.
+
     Raises:
-        OSError: No free port was found in 200 tries.
+        AirflowStartError: No free port was found in 200 tries.
     """
-    for port in random.sample(_PORTS, 200):
+    for port in filter(_PORTS.__contains__, [first or 0, *random.sample(_PORTS, 200)]):
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            # As the API server binds it: a port of which connections linger since the last end is free.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind((host, port))
             except OSError:
                 continue
             return port
-    raise OSError(f"no free port between {_PORTS.start} and {_PORTS.stop - 1} on {host}")
+    raise AirflowStartError(f"There is no free port between {_PORTS.start} and {_PORTS.stop - 1} on {host}.")
 
 
 def default_parallelism() -> int:

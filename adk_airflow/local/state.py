@@ -16,6 +16,7 @@ from adk_airflow.local.processes import ProcessRef
 
 _STATE_FILE = "standalone.json"
 _LOCK_FILE = "standalone.lock"
+_PORT_FILE = "port"
 
 
 @dataclass(frozen=True)
@@ -60,9 +61,40 @@ def write_state(home: Path, state: StandaloneState) -> None:
     os.replace(draft, path)
 
 
+def kept_port(home: Path) -> int | None:
+    """The port of the API server at the last start, so that its address stays the same; None: there was none."""
+    try:
+        return int((home / _PORT_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def keep_port(home: Path, port: int) -> None:
+    """Remembers the port for the next start."""
+    (home / _PORT_FILE).write_text(f"{port}\n", encoding="utf-8")
+
+
 def forget_state(home: Path) -> None:
     """Removes the file; harmless when there is none."""
     (home / _STATE_FILE).unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def writable(home: Path) -> Iterator[None]:
+    """Tells of what the operating system refuses meanwhile as of a folder that cannot be used.
+
+    Raises:
+        AirflowStartError: ``home`` is no folder, or nothing can be written in it.
+    """
+    try:
+        yield
+    except OSError as error:
+        if os.path.exists(home) and not os.path.isdir(home):
+            why = "it is a file"
+        else:
+            why = error.strerror or str(error)
+            why += f" ({error.filename})" if error.filename and str(error.filename) != str(home) else ""
+        raise AirflowStartError(f"The folder {home} cannot be used: {why}. Name another folder with --home.") from error
 
 
 @contextlib.contextmanager
@@ -73,6 +105,7 @@ def exclusive(home: Path) -> Iterator[None]:
 
     Raises:
         AirflowStartError: Another command holds it.
+        OSError: Nothing can be written in the folder.
     """
     with (home / _LOCK_FILE).open("a") as file:
         try:

@@ -13,6 +13,8 @@ from adk_airflow.runtime.record import budget
 from adk_airflow.runtime.task import Task, live, materialized
 
 if TYPE_CHECKING:
+    from google.adk.workflow import BaseNode
+
     from adk_airflow.runtime.adk.runner import RunResult
     from adk_airflow.runtime.inbox import Inbox
     from adk_airflow.runtime.source import Source
@@ -103,6 +105,10 @@ class AdkOperator(BaseOperator):
     def where(self, source: Source) -> str:
         """How errors and log lines name what runs in this task."""
         raise NotImplementedError
+
+    def nodes_of(self, source: Source) -> Sequence[BaseNode]:
+        """The nodes of a workflow that run in this task, of which others run in other tasks: none, without a graph."""
+        return ()
 
     def receive(self, task: Task) -> Inbox:
         """Reads what reached this task."""

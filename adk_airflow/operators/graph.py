@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,8 @@ from adk_airflow.runtime.task import Task
 from adk_airflow.runtime.wire.envelope import Envelope
 
 if TYPE_CHECKING:
+    from google.adk.workflow import BaseNode
+
     from adk_airflow.runtime.adk.runner import RunResult
     from adk_airflow.runtime.inbox import Inbox
     from adk_airflow.runtime.source import Source
@@ -47,13 +49,22 @@ class AdkSpecOperator(AdkOperator):
 
     def load(self) -> Source:
         """Imports the workflow; gives the one that the node belongs to."""
-        from adk_airflow.runtime.source import load
+        from adk_airflow.runtime.source import check_unchanged, load
 
-        return load(self.spec.workflow, app_name=self.spec.app_name).enter(self.spec.scope)
+        found = load(self.spec.workflow, app_name=self.spec.app_name).enter(self.spec.scope)
+        if self.spec.fingerprint:
+            check_unchanged(found.workflow, self.spec.fingerprint)
+        return found
 
     def name_of(self, source: Source) -> str:
         """The node's name."""
         return self.spec.node
+
+    def nodes_of(self, source: Source) -> Sequence[BaseNode]:
+        """The nodes that run in this task."""
+        from adk_airflow.runtime.adk import graph
+
+        return [graph.find_node(source.workflow, name) for name in self.spec.nodes]
 
     def where(self, source: Source) -> str:
         """The workflow and the node."""
@@ -150,6 +161,7 @@ class AdkGraphOperator(AdkSpecOperator, AdkInputOperator, SkipMixin):
             if firing.route is not None:
                 targets = ", ".join(firing.next) or "nothing"
                 self.log.info("Node %r emitted route %r: goes on to %s", firing.node, firing.route, targets)
+                task.warn_of_route(firing.node, firing.route)
         chosen = {name for firing in envelope.firings for name in firing.next}
         skipped = [task_id for name, task_id in self.spec.skips.items() if name not in chosen]
         if skipped:

@@ -30,6 +30,7 @@ class TaskSpec:
         shares: For each budget of the task, by the path of the node that has it, the full ids of the tasks that spend it, too;
             of the empty path the run's.
         ends_run: The task leaves the workflow's output.
+        fingerprint: Of the workflow's graph, if the DAG was made without importing the workflow.
     """
 
     workflow: str
@@ -48,3 +49,4 @@ class TaskSpec:
     run_task: str = ""
     shares: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     ends_run: bool = False
+    fingerprint: str = ""

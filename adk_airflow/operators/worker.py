@@ -99,14 +99,16 @@ def smallest_batch(lengths: Sequence[int], most: int) -> int:
 def item_label(value: Any) -> str:
     """A short text for one item: its ``label``, ``query``, ``name``, ``title`` or ``id``; or its first short text; or itself.
 
-    At most 120 characters on one line, without secrets.
+    Where it has no short text, the number under a key that ends in ``_id``. At most 120 characters on one line, without
+    secrets.
     """
     shown, _ = sealing.masked(json_form.to_json(value))
     if isinstance(shown, Mapping):
         named = [shown[key] for key in _LABEL_KEYS if isinstance(shown.get(key), (str, int, float)) and _line(shown[key])]
         texts = list(filter(_line, _texts(shown)))
         short = [text for text in texts if len(text) <= LABEL_LENGTH]
-        shown = (named or short or texts or [shown])[0]
+        ids = [value for key, value in shown.items() if str(key).endswith(("_id", "Id", "ID")) and type(value) is int]
+        shown = (named or short or ids or texts or [shown])[0]
     text = _line(shown)
     if len(text) <= LABEL_LENGTH:
         return text

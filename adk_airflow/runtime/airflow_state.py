@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 PREFIX = "airflow:"
@@ -21,6 +22,13 @@ def run_state(context: Mapping[str, Any]) -> dict[str, str | None]:
         f"{PREFIX}run_id": run.run_id,
         **{PREFIX + key: None if value is None else value.isoformat() for key, value in dates.items()},
     }
+
+
+def of_manual_run(dag_id: str, when: datetime) -> dict[str, str | None]:
+    """The ``airflow:`` keys of a run that somebody starts by hand at ``when``, in UTC, as Airflow would make them."""
+    date = when.isoformat()
+    dates = dict.fromkeys(("logical_date", "data_interval_start", "data_interval_end"), date)
+    return {PREFIX + key: value for key, value in {"dag_id": dag_id, "run_id": f"manual__{date}", **dates}.items()}
 
 
 def initial_state(context: Mapping[str, Any]) -> dict[str, Any]:

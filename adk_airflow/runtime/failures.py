@@ -37,6 +37,9 @@ _KEYS = re.compile(
     r"|(?<=Bearer )(?=\S{0,500}\d)[\w.~+/=-]{16,4000}|(?<=Basic )(?=\S{0,500}[\d=])[\w+/=-]{16,4000}"
     r"|-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----[^-]{1,10000}-----END [A-Z ]{0,20}PRIVATE KEY-----"
 )
+# What a log line is cut to, and what pydantic says after each fault.
+_MOST_WORDS = 1000
+_PYDANTIC_LINK = re.compile(r" ?For further information visit https://errors\.pydantic\.dev/\S+")
 _IN_URLS = re.compile(r"://[^/\s:@\"'<>]{0,200}:([^/\s@\"'<>]{5,500})@")  # the password in an address
 _told: set[tuple[int, str]] = set()  # what ``tell_masker`` told, by process
 # From where such a part begins: a search from each sign of it would take the square of its length.
@@ -84,9 +87,15 @@ def error_text(error: BaseException) -> str:
 
 
 def one_line(error: BaseException) -> str:
-    """``type: first line of its message``, with its notes, for a log line: masked."""
-    said = str(error).strip().splitlines()[:1]
-    return masked(f"{type(error).__name__}: {' '.join([*said, *getattr(error, '__notes__', ())])}".strip())
+    """``type: message`` with its notes, all of it on one line of at most a thousand characters: masked."""
+    text = masked(words_of(error))
+    return text if len(text) <= _MOST_WORDS else f"{text[: _MOST_WORDS - 1]}…"
+
+
+def words_of(error: BaseException) -> str:
+    """``type: message`` with its notes, all of it on one line; not masked, for the terminal of who runs the code."""
+    said = " ".join(" ".join([str(error), *getattr(error, "__notes__", ())]).split())
+    return f"{type(error).__name__}: {_PYDANTIC_LINK.sub('', said)}".removesuffix(": ")
 
 
 def hide_secrets(error: BaseException) -> None:
@@ -193,6 +202,9 @@ def chain(error: BaseException) -> Iterator[BaseException]:
 
 # -- words -------------------------------------------------------------------------------------------------
 
+_STDLIB = os.path.join(os.path.dirname(os.__file__), "")
+_OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
+
 
 def explain(error: BaseException, *, cut_answers: Sequence[str] = ()) -> None:
     """Adds to an error what it does not say itself, as a note: where a wordless one comes from, which answer was cut.
@@ -206,9 +218,30 @@ def explain(error: BaseException, *, cut_answers: Sequence[str] = ()) -> None:
     if not str(error).strip() and not getattr(error, "__notes__", ()):
         frames = traceback.extract_tb(error.__traceback__)
         what = "A time limit passed" if timed_out(error) else f"{type(error).__name__} was raised without a message"
-        where = next((frame for frame in reversed(frames) if not _is_library(frame.filename)), None)
+        where = next((frame for frame in reversed(frames) if not is_library(frame.filename)), None)
         at = f" in {where.name} ({where.filename}, line {where.lineno}): {where.line}" if where else ""
         add_note(error, f"{what}{at}.")
+
+
+def place_of(error: BaseException) -> str:
+    """Where in the user's own files an error comes from, ``file, line 12``; of a SyntaxError where it is. Empty: unknown."""
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        return f"{error.filename}, line {error.lineno}"
+    frames = reversed(traceback.extract_tb(error.__traceback__))
+    own = next((frame for frame in frames if not is_library(frame.filename, ours=True)), None)
+    return f"{own.filename}, line {own.lineno}" if own is not None else ""
+
+
+def begin_in_own_code(error: BaseException) -> None:
+    """Lets the tracebacks of an error, and of those that it came from, begin in the user's own files, if they go through any.
+
+    What comes before is google-adk's engine and this package: the same some twenty frames for every node.
+    """
+    for one in chain(error):
+        frame = one.__traceback__
+        while frame is not None and is_library(frame.tb_frame.f_code.co_filename, ours=True):
+            frame = frame.tb_next
+        one.__traceback__ = frame or one.__traceback__
 
 
 def add_note(error: BaseException, note: str) -> None:
@@ -225,5 +258,9 @@ def _shows_cut(error: BaseException) -> bool:
     return "JSONDecodeError" in names or "MAX_TOKENS" in str(error)
 
 
-def _is_library(path: str) -> bool:
-    return bool({"site-packages", "dist-packages", "asyncio"} & set(path.split(os.sep))) or path.startswith("<")
+def is_library(path: str, *, ours: bool = False) -> bool:
+    """Whether a file, or a folder with a slash at the end, is Python's, an installed package's or (``ours``) of this one."""
+    parts = set(path.split(os.sep))
+    return bool({"site-packages", "dist-packages", "asyncio"} & parts) or path.startswith(
+        ("<", _STDLIB, *([_OURS] if ours else []))
+    )

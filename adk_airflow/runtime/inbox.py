@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from adk_airflow.errors import EnvelopeError
 from adk_airflow.runtime.start import START, Start
 from adk_airflow.runtime.wire import codec, lineage
-from adk_airflow.runtime.wire.envelope import Envelope
+from adk_airflow.runtime.wire.envelope import Envelope, Records, merged_records
 from adk_airflow.runtime.wire.triggers import Arrival, Trigger
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ class Inbox:
         message: The user message that started the run.
         scopes: For each nested workflow on the way here: ADK's branch for it, and whether it is a sub-branch.
         asked: The ids of the tasks so far in which a model was asked.
+        records: The tries of tasks before whose events a node may see.
         error: Why ADK can run nothing, although this task's turn has come: what the run was given does not fit.
     """
 
@@ -44,6 +45,7 @@ class Inbox:
     scopes: Mapping[str, tuple[str | None, bool]] = field(default_factory=dict)
     asked: tuple[str, ...] = ()
     error: Exception | None = None
+    records: Records = field(default_factory=dict)
 
     @cached_property
     def values(self) -> dict[str, Any]:
@@ -99,7 +101,8 @@ def merge(envelopes: Iterable[Envelope], start: Start | None = None) -> Inbox:
     message = start.message() if start else envelopes[0].message if envelopes else None
     scopes = {path: scope for envelope in envelopes for path, scope in envelope.scopes.items()}
     asked = dict.fromkeys(task for envelope in envelopes for task in envelope.asked)
-    return Inbox((), merged.state, tuple(lost), message, scopes, tuple(asked))
+    records = merged_records(envelope.records for envelope in envelopes)
+    return Inbox((), merged.state, tuple(lost), message, scopes, tuple(asked), records=records)
 
 
 def predecessors(workflow: Workflow, node: str) -> list[str]:

@@ -10,7 +10,7 @@ from adk_airflow.errors import ValueNotTransferableError
 from adk_airflow.runtime import failures
 from adk_airflow.runtime.sealing import Sealing
 from adk_airflow.runtime.wire import codec, lineage
-from adk_airflow.runtime.wire.envelope import Envelope
+from adk_airflow.runtime.wire.envelope import Envelope, Records, merged_records
 
 if TYPE_CHECKING:
     from adk_airflow.runtime.adk.runner import RunResult
@@ -25,6 +25,7 @@ class Outbox:
     Attributes:
         worker: Of the ``items`` task of a parallel worker: the runs of the worker.
         outputs: Of a mapped task of a parallel worker: the outputs of its items.
+        records: The try itself, where a node after it may see its events.
         scopes: Of the ``input`` task of a nested workflow: ADK's branch for it, by its path.
         asked: The task's id, where it asked a model.
     """
@@ -33,6 +34,7 @@ class Outbox:
     outputs: Sequence[ItemOutput] = ()
     scopes: Mapping[str, tuple[str | None, bool]] = field(default_factory=dict)
     asked: str = ""
+    records: Records = field(default_factory=dict)
 
     def pack(
         self, inbox: Inbox, result: RunResult, *, writer: str, workflow: str, node: str, where: str
@@ -63,6 +65,7 @@ class Outbox:
             outputs=tuple(self.outputs),
             scopes={**inbox.scopes, **self.scopes},
             asked=tuple(dict.fromkeys([*inbox.asked, *([self.asked] if self.asked else [])])),
+            records=merged_records([inbox.records, self.records]),
             error=_error_of(result),
         )
         try:

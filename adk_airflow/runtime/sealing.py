@@ -130,11 +130,12 @@ def _readings(value: Any) -> tuple[str, ...]:
 
 def _names_secret(name: str, value: Any) -> bool:
     """Whether the value is called a secret, and is more than a number or a yes or no."""
-    return _is_sensitive(name) and any(type(part) is str and part for _, part in _parts(value))
+    return is_sensitive(name) and any(type(part) is str and part for _, part in _parts(value))
 
 
 @lru_cache(maxsize=4096)
-def _is_sensitive(name: str) -> bool:
+def is_sensitive(name: str) -> bool:
+    """Whether what has this name is taken for a secret, by Airflow or as a part of ADK's credentials."""
     return bool(name) and (
         _OF_CREDENTIALS.match(name) is not None or re.fullmatch(_PARTS, name) is not None or failures.is_sensitive(name)
     )

@@ -27,12 +27,16 @@ from adk_airflow.runtime.wire.envelope import XCOM_KEY, Envelope
 from adk_airflow.runtime.wire.triggers import Parent, Trigger
 
 if TYPE_CHECKING:
+    from google.adk.workflow import BaseNode
+
     from adk_airflow.runtime.adk.runner import Run, RunResult
     from adk_airflow.runtime.inbox import Inbox
+    from adk_airflow.runtime.record.entries import Entry
     from adk_airflow.runtime.record.task_record import TaskRecord
     from adk_airflow.runtime.run_usage import RunUsage
     from adk_airflow.runtime.services.models import ModelConnections
     from adk_airflow.runtime.source import Source
+    from adk_airflow.runtime.transcribing import TaskTranscript
 
 
 class Step(Protocol):
@@ -65,6 +69,9 @@ class Step(Protocol):
 
     def where(self, source: Source) -> str:
         """How errors and log lines name it."""
+
+    def nodes_of(self, source: Source) -> Sequence[BaseNode]:
+        """The nodes of a workflow that run in its task, of which others run in other tasks; none without a graph."""
 
     def receive(self, task: Task) -> Inbox:
         """Reads what reached this task. Raises AirflowSkipException when nothing did."""
@@ -130,6 +137,7 @@ class Task:
     """
 
     inbox: Inbox
+    _transcript: TaskTranscript
 
     def __init__(self, step: Step, context: Mapping[str, Any], source: Source) -> None:
         self.step = step
@@ -138,6 +146,7 @@ class Task:
         self.received: Any = None
         self.outbox = Outbox()
         self.session_id = ""
+        self._warned: set[str] = set()
         limit = step.execution_timeout.total_seconds() if step.execution_timeout else None
         self.loop = TaskLoop(self.where, seconds=limit, log=step.log)
 
@@ -164,6 +173,7 @@ class Task:
         from adk_airflow.runtime.record.task_record import TaskRecord
         from adk_airflow.runtime.run_usage import budgets_of
         from adk_airflow.runtime.services.prices import read_prices
+        from adk_airflow.runtime.transcribing import TaskTranscript
 
         ti = self.context["ti"]
         durable = self.step.durable
@@ -180,6 +190,8 @@ class Task:
         record.standing.on_lost = self.loop.cancel
         if budgets := budgets_of(self.step, self.where):
             record.keep_to(budgets, self._run_usage(record))
+        self._transcript = TaskTranscript(record.attempt, self.context, where=self.where, log=self.step.log)
+        record.readers.append(self._transcript.add)
         return record
 
     def _run_usage(self, record: TaskRecord) -> RunUsage:
@@ -198,6 +210,7 @@ class Task:
             record.standing.check()
             record.keep()
             self._run_usage(record).send(None)
+            self._transcript.stop()
 
     def forget(self, context: Any) -> None:
         """The task has succeeded: a callback of Airflow's."""
@@ -238,13 +251,14 @@ class Task:
         from adk_airflow.runtime.adk.runner import Run
         from adk_airflow.runtime.services import settings
 
-        inbox = inbox or self.inbox
+        inbox, record, source = inbox or self.inbox, self.record, self.source
+        nodes = self.step.nodes_of(source)
+        whole = (*source.parents, source.workflow)[0].graph if nodes else None
         run_id, writer = str(self.context["run_id"]), self.writer
         sessions = None
         if self.session_id:
             writer = f"{run_id}.{writer}"
             sessions = settings.durable_session_service(self.session_id, self.where)
-        source = self.source
         scope = [workflow.name for workflow in source.parents[1:]] + [source.workflow.name]
         triggers = [inbox.scopes["/".join(scope[: at + 1])] for at in range(len(source.parents))]
         return Run(
@@ -263,7 +277,9 @@ class Task:
             remember=settings.remember_runs(),
             on_event=self._log_event,
             models=self._models(),
-            record=self.record,
+            record=record,
+            history=self._transcript.history(inbox.records, nodes, source.app),
+            keep_events=self._transcript.keeps_events(whole.nodes if whole is not None else (), source.app),
         )
 
     def _models(self) -> ModelConnections | None:
@@ -298,20 +314,36 @@ class Task:
         self.loop.cancel()
 
     def watch(self, run: Run, work: Callable[[Run], Awaitable[RunResult]]) -> RunResult:
-        """``wait_for`` of a run of several nodes: each of their runs is logged and shown as it ends.
+        """``wait_for`` of a run of several nodes: each of their runs is logged as it ends.
 
         Args:
             run: The Airflow run.
             work: Runs the nodes.
         """
-        from adk_airflow.runtime.record.run_record import RunRecord
+        from adk_airflow.runtime.record.run_log import node_runs_to
 
-        shown = RunRecord(self.context["ti"], self.step.log)
-        run.record.readers.append(shown.add)
-        try:
-            return self.wait_for(work(run))
-        finally:
-            shown.push()
+        run.record.readers += [node_runs_to(self.step.log), self._warn_of_run]
+        return self.wait_for(work(run))
+
+    def _warn_of_run(self, entry: Entry) -> None:
+        if entry.kind == "node" and entry.status == "ok":
+            self.warn_of_route(entry.path, entry.content.get("route"))
+
+    def warn_of_route(self, node: str, route: Any) -> None:
+        """Warns, once, of a route after which nothing runs although the node has edges.
+
+        Args:
+            node: The node, or the path of its run.
+            route: The route that it emitted; None for none.
+        """
+        from adk_airflow.runtime.adk import graph
+
+        workflows = (*self.source.parents, self.source.workflow)
+        is_path = "/" in node
+        text = graph.unroutable_run(workflows[0], node, route) if is_path else graph.unroutable(workflows[-1], node, route)
+        if text and text not in self._warned:
+            self._warned.add(text)
+            self.step.log.warning("%s", text[:1].upper() + text[1:])
 
     # -- send --------------------------------------------------------------------------------------------
 
@@ -352,20 +384,27 @@ class Task:
             record.say_replayed()
             if result.error is not None:
                 record.failed(result.error_path, result.error, call_failed=result.call_failed)
+            elif result.said:
+                self.outbox = replace(self.outbox, records=self._transcript.keep_events(result.said))
             if record.usage.of().requests:
                 self.outbox = replace(self.outbox, asked=str(self.context["ti"].task_id))
         envelope, text = self.outbox.pack(
             inbox, result, writer=self.writer, workflow=workflow, node=self.name, where=self.where
         )
+        if record is not None:
+            self._transcript.close(result.error_path, result.error)
         self.push(XCOM_KEY, text)
         if record is not None or (self.step.ends_run and inbox.asked):
             self._run_usage(self.record).send(inbox.asked if self.step.ends_run else None)
+        if record is not None:
+            self._transcript.refer()
         if result.error is not None:
             subject = self.where
             log.error(
                 "%s failed (%s): %s",
                 subject[:1].upper() + subject[1:], result.error_path or self.name, failures.one_line(result.error),
             )  # fmt: skip
+            failures.begin_in_own_code(result.error)
             raise result.error
         return envelope
 

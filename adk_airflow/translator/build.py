@@ -8,18 +8,28 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from airflow.sdk import Label, TaskGroup
+from airflow.sdk import DAG, Label, TaskGroup
 
 from adk_airflow.errors import NodeOverrideError
 from adk_airflow.operators.spec import TaskSpec
+from adk_airflow.runtime import failures
 from adk_airflow.runtime import source as sources
 from adk_airflow.runtime.record import budget
 from adk_airflow.runtime.record.usage import is_below
 from adk_airflow.translator import kinds
+from adk_airflow.translator.graph import Graph
+from adk_airflow.translator.names import check_ids
 from adk_airflow.translator.options import check_default_args
 from adk_airflow.translator.plan import Plan, PlannedTask, path_of
 
 _RUN_MODELS = ("node", "region", "item", "workflow")
+
+# Why a task that several lead to has its trigger rule.
+_RULES = {
+    "none_failed_min_one_success": "It waits for all tasks before it, also for those that are skipped: any of them may have"
+    " triggered it. Where none has, it skips itself.",
+    "none_failed": "The run itself triggers it, and it waits for all tasks before it, also for those that are skipped.",
+}
 
 
 @dataclass
@@ -68,6 +78,7 @@ class Builder:
     start: Mapping[str, Any]
     default_args: Mapping[str, Any]
     _spenders_of: dict[str, tuple[str, ...]] = field(default_factory=dict, init=False)
+    saved: Graph | None = None
 
     def full(self, task_id: str) -> str:
         return self.prefix + task_id
@@ -113,6 +124,7 @@ class Builder:
             run_task=of_worker[1] if kind == "collect" else "",
             shares=self._shares(task),
             ends_run=task.task_id == self.plan.result,
+            fingerprint=self.saved.inside(scope).fingerprint if self.saved else "",
         )
 
     def _shares(self, task: PlannedTask) -> dict[str, tuple[str, ...]]:
@@ -151,11 +163,10 @@ class Builder:
 
     def make(self, task: PlannedTask, made: Mapping[str, Any]) -> Any:
         """The operator of one planned task; ``made`` are those before it."""
-        doc = "\n\n".join(text for text in (task.description, task.why and f"*{task.why}*") if text)
         arguments: dict[str, Any] = {
             "task_id": task.task_id.rpartition(".")[2],
             "trigger_rule": task.trigger_rule,
-            "doc_md": doc or None,
+            "doc_md": failures.masked(page_of(task, self.plan.workflow)),
             **(self.start if task.starts else {}),
         }
         return kinds.of_task(task).build(self, task, arguments, made)
@@ -169,6 +180,7 @@ def build(
     prefix: str = "",
     start: Mapping[str, Any],
     default_args: Mapping[str, Any],
+    saved: Graph | None = None,
 ) -> Built:
     """Makes the tasks of ``plan``.
 
@@ -179,14 +191,17 @@ def build(
         prefix: Full id of the open task group with a dot, or nothing.
         start: ``input`` and ``state`` for the tasks that START has an edge to.
         default_args: Those of the DAG or task group that is open.
+        saved: The graph, where it was not read from the workflow itself; each task then compares.
 
     Raises:
         NodeOverrideError: Airflow refuses an argument that the user gave for a node, or a default argument breaks the
             translation.
+        UnsupportedWorkflowError: With the prefix the id of a task is longer than Airflow takes.
     """
+    check_ids(plan, prefix)
     check_default_args(plan.workflow, default_args)
     reference = workflow if isinstance(workflow, str) else sources.register(app_name, workflow)
-    builder = Builder(plan, reference, app_name, prefix, start, default_args)
+    builder = Builder(plan, reference, app_name, prefix, start, default_args, saved)
     tasks: dict[str, Any] = {}
     groups: dict[str, TaskGroup] = {}
     tooltips = _tooltips(plan)
@@ -209,6 +224,26 @@ def build(
             label = Label(before.label) if before.label else None
             tasks[before.task_id].set_downstream(tasks[task.task_id], edge_modifier=label)
     return Built(dict(tasks), tasks[plan.result])
+
+
+def page_of(task: PlannedTask, workflow: str) -> str:
+    """What Airflow shows under "Docs" of a task: what its node is, in its author's words, and why the task is as it is."""
+    runs = f"Nodes `{'`, `'.join(task.nodes)}`" if task.kind == "region" else f"Node `{path_of(task.scope, task.node)}`"
+    of_all = task.kind in ("result", "workflow")
+    what = f"ADK workflow `{workflow}`." if of_all else f"{runs} ({task.node_kind}) of the ADK workflow `{workflow}`."
+    why = [f"*{task.why[:1].upper()}{task.why[1:].removesuffix('.')}.*"] if task.why else []
+    rule = [f"*{_RULES[task.trigger_rule]}*"] if task.trigger_rule in _RULES and task.kind in ("node", "region") else []
+    return "\n\n".join(text for text in (what, task.doc or task.description, *why, *rule) if text)
+
+
+def check_arguments(plan: Plan) -> None:
+    """Makes the tasks of a plan in a DAG that nobody sees, so that Airflow checks the arguments that the user gave.
+
+    Raises:
+        NodeOverrideError: It refuses one.
+    """
+    with DAG("checked", schedule=None, auto_register=False):
+        build(plan, "checked:checked", app_name="checked", start={"input": None, "state": None}, default_args={})
 
 
 def _open_group(path: str, groups: dict[str, TaskGroup], tooltips: Mapping[str, str]) -> contextlib.AbstractContextManager[Any]:

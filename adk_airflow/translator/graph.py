@@ -65,6 +65,7 @@ class Node:
         kind: Its kind; ``other`` for a class of the user's own.
         label: The word for its kind: the kind, or the name of that class.
         description: Its description or the first line of its function's docstring.
+        doc: What its task's page says of it, as Markdown.
         join: It waits for all its predecessors.
         item_label: For a parallel worker: the word for the kind of the node that runs for each item.
         max_parallel_workers: For a parallel worker: how many items run at once at most, None for no limit.
@@ -86,6 +87,7 @@ class Node:
     reads_history: bool = False
     inner: Graph | None = None
     questions: tuple[str, ...] = ()
+    doc: str = ""
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,7 @@ class Graph:
         checks_output: It has an ``output_schema``.
         one_task_reason: Why it can only run as a whole, in one task; empty where its nodes can be tasks.
         plugins: The names of its App's plugins.
+        fingerprint: Another text for other nodes or edges; see ``runtime.adk.graph.fingerprint``.
     """
 
     workflow: str
@@ -107,6 +110,7 @@ class Graph:
     checks_output: bool = False
     one_task_reason: str = ""
     plugins: tuple[str, ...] = ()
+    fingerprint: str = ""
 
     def __getitem__(self, name: str) -> Node:
         return self.by_name[name]
@@ -137,6 +141,20 @@ class Graph:
 
         return Concurrency(self)
 
+    @cached_property
+    def in_loops(self) -> frozenset[str]:
+        """The names of the nodes that edges lead back to."""
+        from adk_airflow.translator.regions import find_regions, is_loop
+
+        return frozenset(name for region in find_regions(self) if is_loop(self, region) for name in region)
+
+    def inside(self, scope: Sequence[str]) -> Graph:
+        """The graph of the workflow that is nested at ``scope``."""
+        found = self
+        for name in scope:
+            found = found[name].inner or found
+        return found
+
     def edges_into(self, names: Collection[str]) -> list[Edge]:
         """The edges that enter one of ``names``, in ADK's order."""
         found = [numbered for name in names for numbered in self._edges_into.get(name, ())]
@@ -165,6 +183,8 @@ def read_graph(source: Source) -> Graph:
 
 
 def _read_workflow(workflow: Workflow, plugins: tuple[str, ...] = ()) -> Graph:
+    from adk_airflow.runtime.adk.graph import fingerprint
+
     assert workflow.graph is not None
     _refuse_model_side_tools(workflow)
     return Graph(
@@ -176,6 +196,7 @@ def _read_workflow(workflow: Workflow, plugins: tuple[str, ...] = ()) -> Graph:
         checks_output=workflow.output_schema is not None,
         one_task_reason=_one_task_reason(workflow),
         plugins=plugins,
+        fingerprint=fingerprint(workflow),
     )
 
 
@@ -220,6 +241,7 @@ def _read_node(node: BaseNode) -> Node:
     from adk_airflow.runtime.adk.graph import body_of, parallel_worker_of, waits_for_all
     from adk_airflow.runtime.adk.may_ask import questions_of
     from adk_airflow.translator.kinds import kind_label, match
+    from adk_airflow.translator.node_doc import doc_of
 
     worker, inner = parallel_worker_of(node), body_of(node)
     return Node(
@@ -234,6 +256,7 @@ def _read_node(node: BaseNode) -> Node:
         reads_history=match(inner) == "agent" and getattr(inner, "mode", None) not in ("single_turn", "task"),
         inner=_read_workflow(node) if isinstance(node, Workflow) and node.graph is not None else None,
         questions=tuple(questions_of(node)),
+        doc=doc_of(node),
     )
 
 

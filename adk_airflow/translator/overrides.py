@@ -10,7 +10,6 @@ from adk_airflow.errors import NodeOverrideError
 from adk_airflow.runtime.record import budget
 from adk_airflow.translator import options
 from adk_airflow.translator.graph import Graph, Node
-from adk_airflow.translator.regions import find_regions, is_loop
 
 _INTEGERS = {"batch_size", "max_iterations", "max_active_tis_per_dag", "max_active_tis_per_dagrun"}
 # What also counts for a node inside a nested workflow that runs in one task.
@@ -76,16 +75,13 @@ def _problem(graph: Graph, node: Node, arguments: Any) -> str:
     most, given = node.max_parallel_workers, arguments.get("max_active_tis_per_dagrun", 0)
     if most is not None and given > most:
         return f"max_active_tis_per_dagrun={given} is more than the workflow allows: max_parallel_workers={most}"
-    return _in_no_loop(graph, node) if "max_iterations" in arguments else ""
+    if "max_iterations" in arguments and node.name not in graph.in_loops:
+        return "max_iterations is for nodes of a loop, and this one is in none"
+    return ""
 
 
 def _no_integer(key: str, value: Any) -> str:
     return "" if type(value) is int and value >= 1 else f"{key} {value!r} is not an integer of 1 or more"
-
-
-def _in_no_loop(graph: Graph, node: Node) -> str:
-    region = next(region for region in find_regions(graph) if node.name in region)
-    return "" if is_loop(graph, region) else "max_iterations is for nodes of a loop, and this one is in none"
 
 
 def of_region(graph: Graph, region: Collection[str], nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

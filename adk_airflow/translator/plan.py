@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -13,6 +14,14 @@ VERSION = 1
 Mode = Literal["tasks", "embedded"]
 NodeKind = Literal["function", "tool", "agent", "join", "parallel_worker", "workflow", "region", "result", "other"]
 TaskKind = Literal["node", "region", "items", "item", "collect", "input", "output", "result", "workflow"]
+
+
+# The arguments of operators that name something of Airflow's, and how it comes there.
+_NEEDED = {
+    "pool": "the pool {value!r}, without which tasks stay `scheduled`: airflow pools set {quoted} SLOTS DESCRIPTION",
+    "queue": "a worker that listens to the queue {value!r}",
+    "llm_conn_id": "the connection {value!r}",
+}
 
 
 def path_of(scope: tuple[str, ...], name: str) -> str:
@@ -62,7 +71,8 @@ class PlannedTask:
             limit asks.
         arguments: Operator arguments that the user gave for the node.
         why: Why it is so, where a reader would ask.
-        description: What the node is for, in its own words.
+        description: What the node is for, in its own words, on a line.
+        doc: What the task's page says of its node or nodes, as Markdown.
     """
 
     task_id: str
@@ -79,6 +89,7 @@ class PlannedTask:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     why: str = ""
     description: str = ""
+    doc: str = ""
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -117,6 +128,21 @@ class Plan:
     warnings: tuple[str, ...] = ()
 
     @property
+    def needs(self) -> tuple[str, ...]:
+        """What has to be in Airflow before the tasks can run, a line each: pools, queues, connections that ``nodes`` names."""
+        found: dict[tuple[str, str], list[str]] = {}
+        for task in self.tasks:
+            for name in _NEEDED:
+                given = task.arguments.get(name)
+                for value in given.values() if isinstance(given, Mapping) else [given]:
+                    if isinstance(value, str) and value not in ("", "default_pool"):
+                        found.setdefault((name, value), []).append(task.task_id)
+        return tuple(
+            f"{_NEEDED[name].format(value=value, quoted=shlex.quote(value))} (for {', '.join(tasks)})"
+            for (name, value), tasks in found.items()
+        )
+
+    @property
     def result_node(self) -> str:
         """The node (or workflow) whose output is the workflow's."""
         return next(task.node for task in self.tasks if task.task_id == self.result)
@@ -124,5 +150,5 @@ class Plan:
     def to_json(self) -> str:
         """The plan as JSON text. Of an argument that JSON does not know, such as a callback, it holds the name."""
         tasks = [{**vars(task), "upstream": [vars(before) for before in task.upstream]} for task in self.tasks]
-        data = {"plan": VERSION, **vars(self), "tasks": tasks}
+        data = {"plan": VERSION, **vars(self), "tasks": tasks, "needs": self.needs}
         return json.dumps(data, indent=2, ensure_ascii=False, default=argument_text)

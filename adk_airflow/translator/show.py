@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from adk_airflow.translator import kinds
+from adk_airflow.translator.names import dag_id_fault
 from adk_airflow.translator.plan import Plan, PlannedTask, argument_text
 
 
@@ -24,6 +25,10 @@ def as_text(plan: Plan) -> str:
     lines += ["", f"Output: what {plan.result} returns"]
     if plan.max_active_tasks is not None:
         lines.append(f"At most {plan.max_active_tasks} tasks of a run at once: the workflow's max_concurrency")
+    fault = dag_id_fault(plan.workflow)
+    if plan.needs or fault:
+        lines += ["", "Before it runs, Airflow needs:", *(f"* {need}" for need in plan.needs)]
+        lines += [f"* another id for its DAG: {fault}"] if fault else []
     if plan.warnings:
         lines += ["", "What can differ from one ADK process:", *(f"* {warning}" for warning in plan.warnings)]
     else:

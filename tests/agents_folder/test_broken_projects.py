@@ -289,7 +289,8 @@ def test_what_google_adk_refuses_is_told_in_a_sentence(folder: Any) -> None:
 
     assert dag.description == (
         f"ADK project {bad!r} is broken: AgentsFolderError: project {bad!r} is refused by google-adk: edges[0] is"
-        " ('START', a, 'A'): 'A' is text, not a node. A route stands in a dict: ('START', {'A': a})"
+        " ('START', a, 'A'): 'A' is text, not a node. A route stands in a dict: (a, {'A': ...});"
+        " a node stands there itself, without quotes"
     )
     assert 'agent.py", line 3' in (dag.doc_md or "")
     assert "pydantic" not in (dag.doc_md or "")

@@ -118,3 +118,39 @@ def test_a_failure_is_not_lost_behind_a_join_that_could_not_fire_anyway() -> Non
 
     assert run.state == "failed"
     assert run.error == ("KeyError", "'bad'")
+
+
+def outer(where: str) -> Workflow:
+    """A workflow with a node, in the place that the test is about, whose route no edge has."""
+    lost = router("lost", "sideways", output="x")
+    edges: list[Any] = [(lost, {"left": show("l"), "right": show("r"), 3: show("three")})]
+    if where == "loop":
+        again = node(lambda node_input: Event(output=1, route=None if node_input else "go"), name="again")
+        edges = [("START", again, lost), (lost, {"left": again, "right": show("r"), 3: show("three")})]
+        return Workflow(name="wf", edges=edges)
+    inner = Workflow(name="inner" if where == "nested" else "wf", edges=[("START", lost), *edges])
+    return Workflow(name="wf", edges=[("START", inner, show("tail"))]) if where == "nested" else inner
+
+
+@pytest.mark.parametrize("mode", ["tasks", "embedded"])
+@pytest.mark.parametrize("where", ["plain", "nested", "loop"])
+def test_a_route_that_no_edge_has_is_a_warning_with_those_that_they_have(
+    where: str, mode: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = run_workflow(outer(where), mode=mode)
+    name = "inner" if where == "nested" else "wf"
+
+    assert run.state == "success"
+    said = [line for line in capsys.readouterr().out.splitlines() if "its edges have the routes" in line]
+    assert len(said) == 1
+    assert (
+        f"[warning  ] Workflow {name!r}, node 'lost' emitted route 'sideways', and its edges have the routes 'left', 'right',"
+        " 3: nothing runs after it. Correct the route, or add an edge for DEFAULT_ROUTE."
+    ) in said[0]
+
+
+def test_a_route_that_an_edge_has_or_the_default_takes_is_no_warning(capsys: pytest.CaptureFixture[str]) -> None:
+    a, b = router("a", ["x", "no"], output=1), router("b", "other", output=2)
+    run_workflow(Workflow(name="wf", edges=[("START", a, {"x": b}), (b, {"y": show("c"), DEFAULT_ROUTE: show("d")})]))
+
+    assert "its edges have the routes" not in capsys.readouterr().out

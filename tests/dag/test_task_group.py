@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 from airflow.models.asset import AssetEvent
-from airflow.sdk import DAG, Asset, PokeReturnValue, setup, task, teardown
+from airflow.sdk import DAG, Asset, Param, PokeReturnValue, TaskGroup, setup, task, teardown
 from airflow.utils.session import create_session
 from google.adk import Context, Workflow
 from google.adk.workflow import node
 from sqlalchemy import select
 
-from adk_airflow import AdkTaskGroup
+from adk_airflow import AdkDag, AdkTaskGroup
 from adk_airflow.errors import UnsupportedWorkflowError
 from adk_airflow.testing import run_dag
 from tests.dag.nodes import const, router, show
@@ -189,3 +189,46 @@ def test_a_task_group_refuses_what_only_a_dag_or_one_task_can_keep() -> None:
 
         with pytest.raises(UnsupportedWorkflowError, match="cannot be in the mapped task group 'each'"):
             each.expand(number=[1, 2])
+
+
+@pytest.mark.parametrize("mode", ["tasks", "embedded"])
+@pytest.mark.parametrize("params", [{}, {"n": 3}, {"n": Param(3, type="integer")}])
+def test_a_group_without_state_starts_with_the_runs_params(mode: Any, params: dict[str, Any]) -> None:
+    def first(n: int = 1) -> str:
+        return f"first {n}"
+
+    def then(node_input: str, n: int = 1) -> str:
+        return f"{node_input}, then {n}"
+
+    wf = Workflow(name="wf", edges=[("START", first, then)])
+    with DAG("of_params", schedule=None, params=params) as dag:
+
+        @task
+        def ask() -> str:
+            return "hi"
+
+        AdkTaskGroup(wf, "plain", mode=mode)
+        with TaskGroup("around"):
+            AdkTaskGroup(wf, "inside", input=ask(), mode=mode)
+
+    for conf, n in (({"n": 7}, 7), ({}, 3 if params else 1)):
+        outputs = run_dag(dag, conf=conf).outputs
+        last = [given for name, (given,) in outputs.items() if name.endswith((".then", ".wf"))]
+        assert last == [f"first {n}, then {n}"] * 2
+
+
+@pytest.mark.parametrize("last", ["one", "two"])
+def test_a_task_of_the_same_dag_takes_the_output_of_an_adk_dag(last: str) -> None:
+    given = []
+    ends: Any = const("a", {"rows": 2}) if last == "one" else (const("a", {"rows": 2}), router("b", "x"))
+    dag = AdkDag(Workflow(name="wf", edges=[("START", ends)]), f"taken_{last}", schedule=None)
+    with dag:
+
+        @task
+        def publish(rows: dict[str, int]) -> None:
+            given.append(rows)
+
+        publish(dag.output)
+
+    assert run_dag(dag).state == "success"
+    assert given == [{"rows": 2}]

@@ -95,6 +95,34 @@ def daily():
 
 daily()
 ''',
+    "dated.py": '''
+"""A DAG whose task takes the day of the run."""
+from airflow.sdk import dag, task
+
+@dag(dag_id="dated", schedule=None)
+def dated():
+    @task
+    def day(text):
+        return text
+
+    day("on {{ ds }}")
+
+dated()
+''',
+    "pooled.py": '''
+"""A DAG with tasks in a pool that nobody made."""
+from airflow.sdk import dag, task
+
+@dag(dag_id="pooled", schedule=None)
+def pooled():
+    @task(pool="own pool")
+    def one(number):
+        return number
+
+    one.expand(number=[1, 2])
+
+pooled()
+''',
     "broken.py": '''
 """No dag of airflow comes from here."""
 raise RuntimeError("this file is broken on purpose")

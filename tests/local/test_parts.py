@@ -18,6 +18,7 @@ from rich.console import Console
 
 from adk_airflow.cli import main
 from adk_airflow.local import AirflowClient, AirflowStartError, StandaloneAirflow, TaskView
+from adk_airflow.local.client import own_errors
 from adk_airflow.local.errors import AirflowApiError
 from adk_airflow.local.processes import ProcessRef, end
 from adk_airflow.local.run import graph_order
@@ -65,6 +66,15 @@ def test_a_free_port_can_be_listened_on() -> None:
     with socket.socket() as server:
         server.bind(("127.0.0.1", port))
         server.listen()
+
+
+def test_the_port_of_the_last_start_is_taken_again_if_it_is_free() -> None:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", port := free_port()))
+        server.listen()
+        assert free_port(first=port) != port
+    assert free_port(first=port) == port
+    assert free_port(first=80) != 80  # no port of ours
 
 
 def test_parallelism_is_between_four_and_eight() -> None:
@@ -154,6 +164,23 @@ def test_a_missing_dags_folder_is_named(tmp_path: Path) -> None:
     assert not (tmp_path / "home").exists()
 
 
+@pytest.mark.parametrize("home", ["file", "file/below", "/proc/none", "n" * 300])
+def test_a_home_that_cannot_be_used_is_one_line_of_standard_error(
+    tmp_path: Path, home: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "dags").mkdir()
+    for name in ("demo", "up"):
+        assert main([name, "--home", str(tmp_path / home), "--dags", str(tmp_path / "dags")]) == 1
+        shown = capsys.readouterr()
+        assert shown.out == ""
+        assert shown.err.startswith(f"adk-airflow: The folder {tmp_path / home} cannot be used: ")
+        assert shown.err.endswith(". Name another folder with --home.\n")
+        assert shown.err.count("\n") == 1
+    assert main(["down", "--home", str(tmp_path / home)]) == 0
+    assert "No Airflow runs in" in capsys.readouterr().out.replace("\n", " ")
+
+
 def test_a_database_that_cannot_be_made_is_reported_with_the_log(tmp_path: Path) -> None:
     (tmp_path / "dags").mkdir()
     settings = {"AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": "nonsense://"}
@@ -169,6 +196,30 @@ def test_an_address_where_nobody_answers_is_named() -> None:
         with pytest.raises(AirflowApiError, match=rf"POST {url}/auth/token got no answer") as refused:
             client.dag("any")
     assert refused.value.status is None
+
+
+@pytest.mark.parametrize(
+    ("files", "broken", "told"),
+    [
+        ({"a.py": "dag airflow 'sales'"}, ["a.py"], ["a.py"]),
+        ({"sales.py": "dag airflow"}, ["sales.py"], ["sales.py"]),
+        ({"a.py": "dag airflow 'sales'"}, ["other.py"], []),
+        # The broken one names it, too, but the other may be the one that is not parsed yet.
+        ({"a.py": "dag airflow 'sales'", "b.py": "dag airflow trigger('sales')"}, ["b.py"], []),
+        ({"a.py": "dag airflow 'sales_by_day'", "my/sales.py": "def sales(): ..."}, ["a.py"], []),
+        ({"a.py": "dag airflow 'my.sales:root'", "my/sales.py": "def sales(): ..."}, ["a.py"], ["a.py"]),
+    ],
+)
+def test_an_import_error_is_that_of_a_dag_if_no_other_file_names_it(
+    tmp_path: Path, files: dict[str, str], broken: list[str], told: list[str]
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+
+    own = own_errors([{"filename": name} for name in broken], "sales", None, tmp_path)
+
+    assert [error["filename"] for error in own] == told
 
 
 # -- what is shown ------------------------------------------------------------------------------------------

@@ -29,12 +29,26 @@ from adk_airflow.local import (
     StandaloneAirflow,
     watch_run,
 )
-from adk_airflow.local.state import read_state
+from adk_airflow.local.state import kept_port, read_state
+from adk_airflow.local.switched_on import switch_off
 
 
 def command(airflow: StandaloneAirflow, name: str, *options: str) -> int:
     dags = [] if name == "down" else ["--dags", str(airflow.dags)]
     return main([name, "--home", str(airflow.home), *dags, *options])
+
+
+def demo_process(airflow: StandaloneAirflow, *options: str) -> subprocess.Popen[str]:
+    """The command, in a process that can be sent signals."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "adk_airflow.cli", "demo", "--home", airflow.home, "--dags", airflow.dags, *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        # A test run in the background of a shell ignores the signal, and a child would inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
 
 
 def left_of(sessions: list[int]) -> list[str]:
@@ -153,9 +167,10 @@ def test_demo_fails_with_the_log_of_the_task_that_failed(
     airflow: StandaloneAirflow, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert command(airflow, "demo", "--dag-id", "failing") == 1
-    shown = capsys.readouterr().out
-    assert "failed 1/2, success 1/2" in shown
-    log = shown.split("divide[1] (try 1) failed; the end of its log:")[1]
+    shown = capsys.readouterr()
+    assert "failed 1/2, success 1/2" in shown.out
+    assert "The run failed after" in shown.err
+    log = shown.err.split("divide[1] (try 1) failed; the end of its log:")[1]
     assert "dividing by 0" in log
     assert "ZeroDivisionError: integer division or modulo by zero" in log
     assert "dividing by 1" not in log
@@ -165,19 +180,61 @@ def test_demo_fails_with_the_import_error_of_the_dag_file(
     airflow: StandaloneAirflow, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert command(airflow, "demo", "--dag-id", "broken") == 1
-    shown = capsys.readouterr().out
+    shown = capsys.readouterr().err
     assert "could not import the DAG 'broken'" in shown
     assert "RuntimeError: this file is broken on purpose" in shown
 
 
 def test_demo_fails_when_the_run_takes_too_long(airflow: StandaloneAirflow, capsys: pytest.CaptureFixture[str]) -> None:
     assert command(airflow, "demo", "--dag-id", "endless", "--timeout", "4") == 1
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "was still running after 4 s. Not finished: sleep (" in shown
+    assert "was still running after 4 s. Not finished: sleep (" in capsys.readouterr().err
+    assert airflow.client.dag("endless")["is_paused"] is True  # type: ignore[index]
+    assert [run["state"] for run in airflow.client.runs("endless")] == ["failed"]
+
+
+def test_demo_finds_a_dag_that_is_new_although_another_file_is_broken(airflow: StandaloneAirflow) -> None:
+    source = (airflow.dags / "dated.py").read_text(encoding="utf-8")
+    (airflow.dags / "late.py").write_text(source.replace("dated", "quite_new"), encoding="utf-8")
+    assert command(airflow, "demo", "--dag-id", "quite_new") == 0
+
+
+def test_demo_refuses_a_pool_that_is_not_there(airflow: StandaloneAirflow, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(airflow, "demo", "--dag-id", "pooled") == 1
+    assert "There is no pool 'own pool', which one of the DAG 'pooled' uses: it would never start." in capsys.readouterr().err
+    assert airflow.client.runs("pooled") == []
+
+
+def test_demo_gives_its_run_a_date(airflow: StandaloneAirflow) -> None:
+    assert command(airflow, "demo", "--dag-id", "dated") == 0
+    run = airflow.client.runs("dated")[0]
+    assert airflow.client.xcom("dated", run["dag_run_id"], "day") == f"on {run['logical_date'][:10]}"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_demo_that_is_ended_leaves_its_dag_paused(airflow: StandaloneAirflow, number: signal.Signals) -> None:
+    client, before = airflow.client, len(airflow.client.runs("endless"))
+    demo = demo_process(airflow, "--dag-id", "endless")
+    try:
+        deadline = time.monotonic() + 60
+        while len(runs := client.runs("endless")) == before or runs[-1]["state"] != "running":
+            assert demo.poll() is None, demo.communicate()[0]
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        demo.send_signal(number)
+        demo.communicate(timeout=60)
+    finally:
+        demo.kill()
+    if number == signal.SIGKILL:
+        assert client.dag("endless")["is_paused"] is False  # type: ignore[index]
+        switch_off(client, airflow.home)  # as the next start does, before its scheduler
+    assert client.dag("endless")["is_paused"] is True  # type: ignore[index]
+    assert client.runs("endless")[-1]["state"] == "failed"
+    switch_off(client, airflow.home)  # there is nothing left to do
 
 
 def test_a_watched_run_says_what_it_still_waits_for(airflow: StandaloneAirflow) -> None:
-    run = airflow.client.runs("endless")[0]
+    airflow.client.unpause("endless")
+    run = airflow.client.trigger("endless", run_id="watched")
     with pytest.raises(RunTimeoutError, match=r"Not finished: sleep \("):
         watch_run(airflow.client, "endless", run["dag_run_id"], timeout=0)
 
@@ -195,7 +252,7 @@ def test_another_dags_folder_needs_another_home(
     airflow: StandaloneAirflow, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["up", "--home", str(airflow.home), "--dags", str(tmp_path)]) == 1
-    assert "uses the DAGs folder" in capsys.readouterr().out
+    assert "uses the DAGs folder" in capsys.readouterr().err
 
 
 def test_a_second_start_in_the_same_home_is_refused(airflow: StandaloneAirflow) -> None:
@@ -227,7 +284,7 @@ def test_down_ends_every_process_a_running_task_included(
     assert "is ended" in capsys.readouterr().out
     assert left_of(sessions) == []
     with contextlib.closing(sqlite3.connect(airflow.home / "airflow.db")) as database:
-        states = database.execute("SELECT state FROM task_instance WHERE dag_id = 'endless'").fetchall()
+        states = database.execute("SELECT state FROM task_instance WHERE run_id = 'watched'").fetchall()
     assert states == [("failed",)]  # the scheduler of the next start need not find out by itself
     assert command(airflow, "down") == 0
     assert "No Airflow runs" in capsys.readouterr().out
@@ -235,23 +292,19 @@ def test_down_ends_every_process_a_running_task_included(
 
 
 def test_an_interrupted_start_leaves_nothing_running(airflow: StandaloneAirflow) -> None:
-    demo = subprocess.Popen(
-        [sys.executable, "-m", "adk_airflow.cli", "demo", "--home", airflow.home, "--dags", airflow.dags],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-        # A test run in the background of a shell ignores the signal, and a child would inherit that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+    port = kept_port(airflow.home)
+    demo = demo_process(airflow)
     try:
         deadline = time.monotonic() + 60
         while (state := read_state(airflow.home)) is None or len(state.components) < 3:
             assert demo.poll() is None, demo.communicate()[0]
             assert time.monotonic() < deadline
             time.sleep(0.1)
+        # The scheduler is the third: the API that its tasks report to answers by now.
+        assert httpx.get(f"{state.url}/execution/health", trust_env=False, timeout=5).status_code == 200
         assert state.owner is not None
         assert state.owner.pid == demo.pid
+        assert state.url == f"http://127.0.0.1:{port}"  # as before
         demo.send_signal(signal.SIGINT)
         shown, _ = demo.communicate(timeout=60)
     finally:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from airflow.sdk import Connection
 from google.adk.agents import LlmAgent
 from google.adk.models.base_llm import BaseLlm
 from google.adk.models.google_llm import Gemini
@@ -195,6 +197,26 @@ def test_a_connection_that_cannot_be_used_is_named_with_the_node(
     assert run.state == "failed"
     assert run.task_states == {"a": ["failed"]}
     assert expected in capsys.readouterr().out
+
+
+def test_the_package_for_a_type_is_named_where_it_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    from adk_airflow.errors import ModelConnectionError
+    from adk_airflow.runtime.services import connections
+
+    def advice(connection: Connection, group: str) -> str:
+        with pytest.raises(ModelConnectionError) as refused:
+            connections.maker(connection, group, "makes models of", "node 'a'", ModelConnectionError)
+        return str(refused.value).partition(f"whose type is {connection.conn_type!r}. ")[2]
+
+    package = "adk-airflow-google-genai (providers/google_genai of adk-airflow's repository)"
+    gemini, mail = Connection(conn_id="g", conn_type="google_genai_vertex"), Connection(conn_id="m", conn_type="smtp")
+    # As without the provider: a Python that finds only what is in this folder.
+    monkeypatch.setattr(sys, "path", [])
+    assert advice(gemini, "adk_airflow.llm") == f"Install {package} where the tasks run."
+    assert advice(mail, "adk_airflow.llm") == (
+        f"No package that does is installed here; {package} is for google_genai, google_genai_vertex."
+    )
+    assert advice(mail, "adk_airflow.sessions") == "No package that does is installed here."
 
 
 def test_what_the_provider_refuses_is_the_error_of_the_run() -> None:

@@ -16,7 +16,7 @@ from google.adk.agents import LlmAgent
 from google.adk.workflow import START, Workflow
 from google.genai import types
 from google.genai.errors import APIError, ClientError
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 from sqlalchemy import select
 
 from adk_airflow import AdkAgentOperator, AdkDag
@@ -124,7 +124,20 @@ def test_an_error_without_words_says_where_it_was_raised() -> None:
 def test_an_error_with_words_stays_as_it_is() -> None:
     error = ValueError("too large\nby far")
     failures.explain(error, cut_answers=["an answer was cut"])
-    assert (failures.one_line(error), failures.error_text(error)) == ("ValueError: too large", "too large\nby far")
+    assert (failures.one_line(error), failures.error_text(error)) == ("ValueError: too large by far", "too large\nby far")
+
+
+def test_a_log_line_has_all_that_an_error_says() -> None:
+    with pytest.raises(ValidationError) as caught:
+        Plan.model_validate({"steps": ["a", 1], "x": 2})
+    error = ValueError("word " * 1000)
+
+    assert failures.one_line(caught.value) == (
+        "ValidationError: 1 validation error for Plan steps.1 Input should be a valid string [type=string_type, input_value=1,"
+        " input_type=int]"
+    )
+    assert len(failures.one_line(error)) == 1000
+    assert failures.one_line(error).endswith("…")
 
 
 # -- in a run ----------------------------------------------------------------------------------------------

@@ -22,6 +22,12 @@ class Ticket(BaseModel):
     subject: str
 
 
+class Order(BaseModel):
+    weight: float = 1.5
+    order_id: int
+    paid: bool = True
+
+
 @pytest.mark.parametrize(
     ("value", "label"),
     [
@@ -39,6 +45,8 @@ class Ticket(BaseModel):
         ({"a": 1, "b": [2]}, '{"a": 1, "b": [2]}'),
         ({"name": "", "other": "text"}, "text"),
         (Ticket(number=3, subject="Cannot log in"), "Cannot log in"),
+        (Order(order_id=7), "7"),
+        ({"valid": True, "customerId": 12, "text": "t" * 500}, "12"),
         (7, "7"),
         (None, "null"),
         ("", ""),

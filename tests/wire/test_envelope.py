@@ -56,6 +56,19 @@ def test_an_envelope_of_another_version_is_refused() -> None:
         Envelope.loads(json.dumps(data), task="classify")
 
 
+def test_an_envelope_begins_with_what_it_holds() -> None:
+    text = Envelope("t", "w", "n", firings=(Firing("n", "what it gave", next=("b",)),)).dumps()
+
+    assert (
+        text.partition(",")[2]
+        .partition(",")[2]
+        .startswith('"task":"t","workflow":"w","node":"n","firings":[{"node":"n","output":"what it gave","next":["b"],')
+    )
+    assert text.index("null") > text.index("what it gave")
+    failed = Envelope("t", "w", "n", error=("ValueError", "no such thing")).dumps()
+    assert '"task":"t","workflow":"w","node":"n","error":["ValueError","no such thing"],' in failed
+
+
 @pytest.mark.parametrize("missing", ["firings", "state", "message", "error"])
 def test_an_envelope_without_a_part_is_refused(missing: str) -> None:
     data = json.loads(ENVELOPE.dumps())

@@ -5,7 +5,9 @@ None of it is in google-adk's public API; nothing of ours is imported here, so t
 
 from __future__ import annotations
 
+import contextlib
 import logging
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,11 +86,31 @@ def session_service(uri: str, folder: str) -> BaseSessionService:
     return create_session_service_from_options(base_dir=folder, session_service_uri=uri, use_local_storage=False)
 
 
-def log_no_tracebacks() -> None:
-    """Lets google-adk log no traceback of a node's error in this process: it writes each twice."""
+@contextlib.contextmanager
+def short_failures(shown: Callable[[BaseException], str] | None = None) -> Iterator[None]:
+    """Lets google-adk log a failure of a node meanwhile in a line, as a warning.
+
+    It writes each as an error, twice, with its traceback, also that of an attempt which it tries again. What a task fails with
+    Airflow shows, with the traceback.
+
+    Args:
+        shown: Makes the line of an error. None: failures are told elsewhere, and not logged at all.
+    """
+
+    def shorten(record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        if error is None:
+            return True
+        if shown is None or record.name == _LOGGERS_OF_ERRORS[1]:
+            return False  # the root's failure is a node's that was written before
+        record.msg, record.args, record.exc_info, record.exc_text = f"A run of a node failed: {shown(error)}", (), None, None
+        record.levelno, record.levelname = logging.WARNING, logging.getLevelName(logging.WARNING)
+        return True
+
     for logger in _LOGGERS_OF_ERRORS:
-        logging.getLogger(logger).addFilter(_has_no_traceback)
-
-
-def _has_no_traceback(record: logging.LogRecord) -> bool:
-    return record.exc_info is None
+        logging.getLogger(logger).addFilter(shorten)
+    try:
+        yield
+    finally:
+        for logger in _LOGGERS_OF_ERRORS:
+            logging.getLogger(logger).removeFilter(shorten)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from google.adk.workflow import START, BaseNode, Workflow
+from google.adk.workflow import DEFAULT_ROUTE, START, BaseNode, Workflow
 from google.adk.workflow._workflow import get_common_branch_prefix
 
 from adk_airflow.runtime.wire.envelope import Firing
@@ -41,6 +42,14 @@ def function_of(node: BaseNode) -> Callable[..., Any] | None:
     """The function of a function node; None of any other."""
     function: Callable[..., Any] | None = getattr(node, "_func", None)
     return function
+
+
+def fingerprint(workflow: Workflow) -> str:
+    """A text that is another when the workflow's own nodes or edges are: their names, classes and routes."""
+    assert workflow.graph is not None
+    nodes = [(node.name, type(node).__name__, waits_for_all(node), runs_others(node)) for node in workflow.graph.nodes]
+    edges = [(edge.from_node.name, edge.to_node.name, edge.route) for edge in workflow.graph.edges]
+    return hashlib.sha256(repr((nodes, edges)).encode()).hexdigest()[:16]
 
 
 def has_own_run(workflow: Workflow) -> bool:
@@ -89,6 +98,48 @@ def static_node(root: BaseNode, path: str) -> tuple[str, BaseNode]:
             break
         found, node = [*found, segment], inner
     return "/".join(found), node
+
+
+def unroutable(workflow: Workflow, name: str, route: Any) -> str:
+    """What to say of a node after which nothing runs, although it has edges: the route that it emitted is that of none.
+
+    ADK ends that way without an error.
+
+    Args:
+        workflow: The workflow.
+        name: The node.
+        route: The route, or a list of them; None for none, of which nothing is said.
+
+    Returns:
+        A sentence; empty where a node follows, or none could.
+    """
+    assert workflow.graph is not None
+    edges = [edge for edge in workflow.graph.edges if edge.from_node.name == name]
+    if route is None or not edges or any(edge.route in (None, DEFAULT_ROUTE) for edge in edges):
+        return ""
+    routes = [one for edge in edges for one in (edge.route if isinstance(edge.route, list) else [edge.route])]
+    if any(one in routes for one in (route if isinstance(route, list) else [route])):
+        return ""
+    known = ", ".join(map(repr, dict.fromkeys(routes)))
+    return (
+        f"workflow {workflow.name!r}, node {name!r} emitted route {route!r}, and its edges have the routes {known}: nothing"
+        " runs after it. Correct the route, or add an edge for DEFAULT_ROUTE."
+    )
+
+
+def unroutable_run(root: Workflow, path: str, route: Any) -> str:
+    """``unroutable`` of a node run.
+
+    Args:
+        root: The outermost workflow.
+        path: ADK's path of the run, such as ``wf@1/inner@1/ask@2``.
+        route: The route that it emitted.
+    """
+    around, _, segment = path.rpartition("/")
+    found, workflow = static_node(root, around)
+    if found != around or not isinstance(workflow, Workflow) or workflow.graph is None:
+        return ""  # a node that another one made at run time
+    return unroutable(workflow, segment.rpartition("@")[0], route)
 
 
 def worker_items(node: BaseNode, node_input: Any) -> list[Any]:

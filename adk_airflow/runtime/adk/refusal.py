@@ -5,6 +5,7 @@ Without pydantic's frame, and with one fault where that lists each of the forms 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,8 @@ def reason(error: BaseException) -> str:
         given = details[0]["input"] if details else None
         name = f" (it is named {given['name']!r})" if isinstance(given, dict) and "name" in given else ""
         return f"is refused by google-adk{name}: {'; '.join(dict.fromkeys(_faults(error.title, details)))}"
+    if isinstance(error, SyntaxError):
+        return f"fails: {type(error).__name__}: {error.msg}"
     of_adk = type(error).__module__.startswith("google.adk")
     return f"{'is refused by google-adk' if of_adk else 'fails'}: {type(error).__name__}: {error}"
 
@@ -63,12 +66,19 @@ def _faults(title: str, details: Sequence[ErrorDetails]) -> Iterator[str]:
         elif title == "Edge" and loc == ("route",):
             yield f"route of an Edge is {_a(given)}: {_ROUTE}"
         elif of_field[0]["type"] == "value_error":
-            yield words[0]
+            yield words[0] + (_identifier(given) if "identifier" in words[0] else "")
         elif loc and str(loc[0]).endswith("_schema"):
             yield f"{loc[0]} is {_a(given)}: give a type itself, such as a BaseModel class or list[str]"
         else:
             is_what = "" if of_field[0]["type"] in ("missing", "extra_forbidden") else f" is {shown(given)}"
             yield "".join(map(str, loc)) + is_what + f": {' or '.join(dict.fromkeys(words))}"
+
+
+def _identifier(name: Any) -> str:
+    """What a name has to be, and the nearest one that is."""
+    near = re.sub(r"\W+", "_", str(name)).strip("_") or "node"
+    near = near if near.isidentifier() else f"n_{near}"
+    return f" That is letters, digits and underscores, with no digit first, such as {near!r}."
 
 
 _ROUTE = "a route is text, an integer, True or False"
@@ -82,7 +92,10 @@ def _edge_fault(edge: Any) -> str:
         if isinstance(item, str) and item != "START":
             if item.strip("_").upper() == "START":
                 return f"{item!r} is text, not a node. The start is written 'START', or START of google.adk.workflow"
-            return f"{item!r} is text, not a node. A route stands in a dict: {_route_form(edge, at)}"
+            return (
+                f"{item!r} is text, not a node. A route stands in a dict: {_route_form(edge, at)}; a node stands there itself,"
+                " without quotes"
+            )
         if fault := _element_fault(item):
             return fault
     return f"an edge is a tuple, {_FORMS}"
@@ -90,7 +103,8 @@ def _edge_fault(edge: Any) -> str:
 
 def _route_form(edge: Sequence[Any], at: int) -> str:
     """How google-adk wants what an edge says with the text at this place as a route: before, between or after two nodes."""
-    nodes = [shown(item) for item in edge[:at] if _is_node(item)][-2:] if at + 1 == len(edge) else []
+    before = [item for item in edge[:at] if _is_node(item) and shown(item) != "'START'"]  # START has no routes
+    nodes = [shown(item) for item in before][-2:] if at + 1 == len(edge) else []
     if len(nodes) < 2:
         nodes = [shown(edge[at - 1]) if at else "router", shown(edge[at + 1]) if at + 1 < len(edge) else "..."]
     return f"({nodes[0]}, {{{edge[at]!r}: {nodes[1]}}})"

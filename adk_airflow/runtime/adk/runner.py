@@ -6,7 +6,7 @@ import contextlib
 import copy
 import functools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +16,12 @@ from google.adk.sessions.in_memory_session_service import InMemorySessionService
 from google.adk.workflow import BaseNode
 
 from adk_airflow.runtime import failures
+from adk_airflow.runtime.adk.cli import short_failures
 from adk_airflow.runtime.adk.credentials import Credentials, KeptCredentials
 from adk_airflow.runtime.adk.graph import without_wrapper
 from adk_airflow.runtime.adk.guarded import guarded
+from adk_airflow.runtime.adk.history import History, events_of
+from adk_airflow.runtime.adk.parameters import explain_parameter
 from adk_airflow.runtime.adk.questions import Question, Questions
 from adk_airflow.runtime.adk.recorded_model import recorded
 from adk_airflow.runtime.adk.recorder import Recorder
@@ -58,6 +61,7 @@ class RunResult:
         questions: What a person is asked, with what ADK itself has no interrupt for.
         cut_answers: The model's answers that ended at a limit of their length, in words.
         call_failed: Whether the error is that of a call of a ``"model"`` or a ``"tool"``; empty if not.
+        said: With ``keep_events``: what was said in the session, as JSON data.
         triggered_early: The nodes outside of the part that were triggered before the last of its nodes had run.
     """
 
@@ -72,6 +76,7 @@ class RunResult:
     triggered_early: set[str] = field(default_factory=set)
     call_failed: str = ""
     cut_answers: list[str] = field(default_factory=list)
+    said: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -92,6 +97,8 @@ class Run:
         on_event: Called with every ADK event as it happens.
         models: The connections that agents get their models from, or None.
         record: Where what happens is recorded.
+        history: What nodes in tasks before said, as JSON data, where the nodes can see it.
+        keep_events: A node in a task after this one may see what is said here.
     """
 
     app: App
@@ -107,6 +114,8 @@ class Run:
     parents: tuple[Parent, ...] = ()
     models: ModelConnections | None = None
     record: TaskRecord = field(default_factory=lambda: TaskRecord(Attempt.outside()))
+    history: Sequence[Mapping[str, Any]] = ()
+    keep_events: bool = False
 
 
 async def drive(
@@ -144,12 +153,30 @@ async def drive(
     async def stored() -> Session | None:
         return await sessions.get_session(app_name=run.app.name, user_id=USER_ID, session_id=run.session_id)
 
+    async def stored_if_copied() -> Session | None:
+        """The session at the end; None where it holds what cannot be copied (a lock, an open file), which the outbox tells."""
+        try:
+            return await stored()
+        except Exception:
+            if run.session_service is not None:
+                raise
+            return None
+
     given = copy.deepcopy(run.state)
     if run.session_service is None or await stored() is None:
         await sessions.create_session(app_name=run.app.name, user_id=USER_ID, session_id=run.session_id, state=given)
         given = {}
     questions = Questions(run.parents[0].workflow if run.parents else run.workflow)
-    plugins = [Credentials(), recorder, questions, ModelErrors(result.cut_answers), models, *run.app.plugins]
+    history = History(run.history, lambda *place: _kept_in(sessions, *place))
+    plugins = [
+        Credentials(),
+        *([history] if run.history else []),
+        recorder,
+        questions,
+        ModelErrors(result.cut_answers),
+        models,
+        *run.app.plugins,
+    ]
     runner = Runner(
         app=run.app.model_copy(update={"root_agent": root, "plugins": plugins}),
         session_service=sessions,
@@ -158,10 +185,15 @@ async def drive(
         credential_service=KeptCredentials(),
     )
     try:
-        await _consume(runner, run, given, result, questions)
+        with short_failures(failures.one_line):
+            await _consume(runner, run, given, result, questions)
         if result.error is not None:
             result.call_failed = recorder.call_failed(result.error)
-        session = await stored()
+            root = run.parents[0].workflow if run.parents else run.workflow
+            explain_parameter(result.error, root, result.error_path, result.state.keys() | run.state.keys())
+        session = await stored_if_copied()
+        if session is not None and result.error is None and run.keep_events:
+            result.said = events_of(session, len(run.history))
         if session is not None and (result.error is not None or not part):
             # ADK keeps what an event carried; what a cancelled branch set after its last event is gone.
             temp = {key: value for key, value in result.state.items() if str(key).startswith("temp:")}
@@ -177,6 +209,13 @@ async def drive(
     result.written &= result.state.keys()
     result.questions = questions.unanswered(sorted(result.interrupt_ids))
     return questions
+
+
+def _kept_in(sessions: BaseSessionService, app_name: str, user_id: str, session_id: str) -> Session | None:
+    """The session as an in-memory service keeps it; a service of another kind has no history to be given."""
+    if not isinstance(sessions, InMemorySessionService):
+        return None
+    return sessions.sessions.get(app_name, {}).get(user_id, {}).get(session_id)
 
 
 async def _remember(run: Run, memory: BaseMemoryService, session: Session) -> None:

@@ -11,6 +11,18 @@ if TYPE_CHECKING:
     from airflow.sdk import Connection
 
 
+# What the packages of this repository make things of: they are on no index, so an error says where they are.
+_PACKAGES = {
+    ("adk_airflow.llm", "google_genai"): "google_genai",
+    ("adk_airflow.llm", "google_genai_vertex"): "google_genai",
+    ("adk_airflow.memory", "google_genai_vertex"): "google_genai",
+}
+
+
+def _from_here(package: str) -> str:
+    return f"adk-airflow-{package.replace('_', '-')} (providers/{package} of adk-airflow's repository)"
+
+
 def read(conn_id: str, where: str, raises: type[Exception]) -> Connection:
     """The connection, its secrets masked; to be read before a task's event loop runs, on which this could hang.
 
@@ -42,9 +54,18 @@ def maker(connection: Connection, group: str, what: str, where: str, raises: typ
     """
     found = list(entry_points(group=group, name=str(connection.conn_type)))
     if not found:
-        known = ", ".join(sorted(entry.name for entry in entry_points(group=group))) or "none"
+        known = ", ".join(sorted({entry.name for entry in entry_points(group=group)}))
+        package = _PACKAGES.get((group, str(connection.conn_type)))
+        if package is not None:
+            advice = f"Install {_from_here(package)} where the tasks run."
+        elif known:
+            advice = f"Types that are known here: {known}."
+        else:
+            ours = {name: of for (of_group, name), of in _PACKAGES.items() if of_group == group}
+            types = f"; {' and '.join(map(_from_here, dict.fromkeys(ours.values())))} is for {', '.join(ours)}" if ours else ""
+            advice = f"No package that does is installed here{types}."
         raise raises(
             f"{where}: no installed provider {what} connection {connection.conn_id!r}, whose type is"
-            f" {connection.conn_type!r}. Types that are known here: {known}."
+            f" {connection.conn_type!r}. {advice}"
         )
     return found[0].load()

@@ -16,7 +16,7 @@ from adk_airflow.runtime.services import connections
 from adk_airflow.runtime.services.uris import EXAMPLES, checked_uri
 
 if TYPE_CHECKING:
-    from airflow.sdk import Connection
+    from airflow.sdk import Connection, ObjectStoragePath
     from google.adk.memory.base_memory_service import BaseMemoryService
     from google.adk.sessions.base_session_service import BaseSessionService
 
@@ -82,6 +82,56 @@ def default_memory_service(writer: str) -> BaseMemoryService:
             f" and memory_conn_id names {conn_id!r}. Give one of the two."
         )
     return found
+
+
+def transcripts_place() -> ObjectStoragePath:
+    """The place of ``[adk_airflow] transcripts_uri`` (default: ``adk_records`` beside the artifacts), opened.
+
+    ``[adk_airflow] transcripts_conn_id`` names the Airflow connection for it, where the URI needs one.
+
+    Raises:
+        ServiceConfigurationError: There is no such place.
+    """
+    from adk_airflow.runtime.services import storage
+
+    uri, conn_id = _uri("transcripts_uri"), _setting("transcripts_conn_id")
+    if not uri:
+        artifacts = _uri("artifacts_uri") or f"file://{_airflow_home()}/adk_artifacts"
+        uri, conn_id = beside(artifacts, "adk_records"), conn_id or _setting("artifacts_conn_id")
+    try:
+        return storage.open_place(uri, conn_id or None)
+    except Exception as error:
+        raise _no_place("transcripts_uri", uri, error) from None
+
+
+def beside(uri: str, name: str) -> str:
+    """The URI of a folder beside another; in a bucket that is named alone, in it."""
+    scheme, _, rest = uri.rstrip("/").partition("://")
+    above = rest.rpartition("/")[0]
+    return f"{scheme}://{above if above or rest.startswith('/') else rest}/{name}"
+
+
+def log_content() -> bool:
+    """``[adk_airflow] log_content``: what agents say and are told is part of a task's record, not sizes alone."""
+    from airflow.sdk import conf
+
+    return bool(conf.getboolean("adk_airflow", "log_content", fallback=True))
+
+
+def keep_records_days() -> float:
+    """``[adk_airflow] keep_records_days``: after how many days ``clean-records`` removes a record; 0 for never.
+
+    Raises:
+        ServiceConfigurationError: It is no number, or below 0.
+    """
+    text = _setting("keep_records_days") or "0"
+    try:
+        days = float(text)
+    except ValueError:
+        days = -1.0
+    if not 0 <= days < float("inf"):
+        raise ServiceConfigurationError(f"[adk_airflow] keep_records_days is {text!r}: give a number of days, or 0 for ever.")
+    return days
 
 
 def durable_session_service(session_id: str, where: str) -> BaseSessionService:

@@ -85,7 +85,7 @@ def names_in(place: ObjectStoragePath) -> list[str]:
     fs.invalidate_cache()  # other tasks write beside this one
     try:
         found = fs.ls(place.path, detail=False)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
     return [str(path).rstrip("/").rpartition("/")[2] for path in found]
 
@@ -183,6 +183,25 @@ def remove_folders(place: ObjectStoragePath, names: Sequence[str]) -> None:
     if _is_local(place):
         with contextlib.suppress(OSError):  # another writes into it, or has removed it
             Path(place.path).rmdir()
+
+
+def remove_files(folder: ObjectStoragePath, names: Sequence[str], up_to: ObjectStoragePath) -> None:
+    """Removes these files of a folder, and on a file system the folders that are empty then, below ``up_to``.
+
+    Raises:
+        OSError: A file cannot be removed.
+    """
+    for name in names:
+        with contextlib.suppress(FileNotFoundError):  # removed by another
+            folder.fs.rm_file(f"{folder.path}/{name}")
+    if _is_local(folder):
+        empty, last = Path(folder.path), Path(up_to.path)
+        while last in empty.parents:
+            try:
+                empty.rmdir()
+            except OSError:  # another is in it
+                return
+            empty = empty.parent
 
 
 def _renamed(folder: Path, new: str) -> bool:

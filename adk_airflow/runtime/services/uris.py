@@ -8,6 +8,7 @@ from adk_airflow.errors import ServiceConfigurationError
 
 EXAMPLES = {
     "artifacts_uri": "file:///data/artifacts or s3://bucket/artifacts",
+    "transcripts_uri": "file:///data/adk_records or s3://bucket/adk_records",
     "memory_service_uri": "agentengine://1234567890, file:///data/memory or s3://bucket/memory",
     "session_service_uri": "sqlite:////data/adk/sessions.db or postgresql+asyncpg://user@host/database",
 }

@@ -52,11 +52,16 @@ def encode(value: Any) -> Any:
 
 def travels(value: Any) -> bool:
     """Whether ``encode`` accepts the value."""
+    return not why_not(value)
+
+
+def why_not(value: Any) -> str:
+    """Why ``encode`` does not accept the value; empty where it does."""
     try:
         encode(value)
-    except ValueNotTransferableError:
-        return False
-    return True
+    except ValueNotTransferableError as error:
+        return str(error)
+    return ""
 
 
 # Each level of a value takes more frames of the stack here than in ``_decode``, and more than JSON has levels for it: what one

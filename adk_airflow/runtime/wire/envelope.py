@@ -8,7 +8,7 @@ it is used.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,10 @@ from adk_airflow.runtime.wire.worker import ItemOutput, WorkerRuns
 
 XCOM_KEY = "adk"
 VERSION = 3
+
+
+Records = Mapping[str, Mapping[str, int]]
+"""Tries of tasks: by task id, and by map index as text (``-1`` for none), the number of the try."""
 
 
 @dataclass(frozen=True)
@@ -42,14 +46,16 @@ class Firing:
     waiting: bool = False
 
     def to_json(self, seal: Seal = as_it_is) -> dict[str, Any]:
-        return {
-            "node": self.node,
-            "output": _encoded(self.output, "its output", seal),
-            "route": _encoded(self.route, "its route", seal),
-            "branch": self.branch,
-            "next": list(self.next),
-            "waiting": self.waiting,
-        }
+        return _filled_first(
+            {
+                "node": self.node,
+                "output": _encoded(self.output, "its output", seal),
+                "route": _encoded(self.route, "its route", seal),
+                "next": list(self.next),
+                "branch": self.branch,
+                "waiting": self.waiting,
+            }
+        )
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Firing:
@@ -79,6 +85,7 @@ class Envelope:
         outputs: For a mapped task of a parallel worker: the outputs of its items.
         scopes: For each nested workflow on the way here (``outer/inner``): ADK's branch for it, and whether it is a sub-branch.
         asked: The ids of the tasks so far in which a model was asked, this one included.
+        records: The tries whose events a node after this may see: by task id and map index the number of the try.
         error: ``(type, message)`` of what the node failed with; the state up to then is kept, as ADK keeps it.
     """
 
@@ -94,6 +101,7 @@ class Envelope:
     scopes: Mapping[str, tuple[str | None, bool]] = field(default_factory=dict)
     asked: tuple[str, ...] = ()
     error: tuple[str, str] | None = None
+    records: Records = field(default_factory=dict)
 
     def dumps(self, seal: Seal = as_it_is) -> str:
         """The envelope as JSON text. Each value is encoded here and nowhere else.
@@ -105,20 +113,23 @@ class Envelope:
             ValueNotTransferableError: An output or a route has no JSON form; the message says which.
         """
         body = codec.dumps(
-            {
-                "task": self.task,
-                "workflow": self.workflow,
-                "node": self.node,
-                "message": seal(codec.encode(self.message), ""),
-                "firings": [firing.to_json(seal) for firing in self.firings],
-                "state": {key: self._entry(key, entry, seal) for key, entry in self.state.items()},
-                "lost": [[item.key, item.kept, item.lost] for item in self.lost],
-                "worker": None if self.worker is None else self.worker.to_json(),
-                "outputs": [item.to_json(lambda value: _encoded(value, "its output", seal)) for item in self.outputs],
-                "scopes": {path: list(scope) for path, scope in self.scopes.items()},
-                **({"asked": list(self.asked)} if self.asked else {}),
-                "error": None if self.error is None else list(self.error),
-            }
+            _filled_first(
+                {
+                    "task": self.task,
+                    "workflow": self.workflow,
+                    "node": self.node,
+                    "error": None if self.error is None else list(self.error),
+                    "firings": [firing.to_json(seal) for firing in self.firings],
+                    "outputs": [item.to_json(lambda value: _encoded(value, "its output", seal)) for item in self.outputs],
+                    "state": {key: self._entry(key, entry, seal) for key, entry in self.state.items()},
+                    "message": seal(codec.encode(self.message), ""),
+                    "lost": [[item.key, item.kept, item.lost] for item in self.lost],
+                    "worker": None if self.worker is None else self.worker.to_json(),
+                    "scopes": {path: list(scope) for path, scope in self.scopes.items()},
+                    **({"asked": list(self.asked)} if self.asked else {}),
+                    **({"records": self.records} if self.records else {}),
+                }
+            )
         ).removeprefix("{")
         return _head(digest.of(body)) + body
 
@@ -164,6 +175,7 @@ class Envelope:
                 scopes={path: _scope(scope) for path, scope in _typed(data, "scopes", dict).items()},
                 asked=tuple(_texts(data.get("asked", []))),
                 error=None if data["error"] is None else _pair(_texts(data["error"])),
+                records=_records(data.get("records", {})),
             )
             digest.check(text, _head(data["digest"]), data["digest"])
             return found
@@ -190,6 +202,11 @@ class Envelope:
         return has, output
 
 
+def _filled_first(data: dict[str, Any]) -> dict[str, Any]:
+    """The fields that hold something before those that do not: people read the text, too."""
+    return dict(sorted(data.items(), key=lambda item: item[1] is None or item[1] == [] or item[1] == {} or item[1] is False))
+
+
 def _head(digest: object) -> str:
     return f'{{"adk_airflow":{VERSION},"digest":"{digest}",'
 
@@ -213,6 +230,26 @@ def _texts(value: Any) -> list[str]:
     if not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
         raise TypeError(f"{value!r} is no list of texts")
     return value
+
+
+def _records(value: Any) -> Records:
+    if not isinstance(value, dict):
+        raise TypeError(f"{value!r} are no records")
+    for tries in value.values():
+        if not isinstance(tries, dict) or not all(
+            index.lstrip("-").isdecimal() and type(tries[index]) is int for index in tries
+        ):
+            raise TypeError(f"{tries!r} are no tries")
+    return value
+
+
+def merged_records(several: Iterable[Records]) -> Records:
+    """All these tries; of one task instance the last."""
+    found: dict[str, dict[str, int]] = {}
+    for records in several:
+        for task, tries in records.items():
+            found.setdefault(task, {}).update(tries)
+    return found
 
 
 def _pair(value: list[str]) -> tuple[str, str]:

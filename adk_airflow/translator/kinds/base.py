@@ -190,6 +190,7 @@ class Kind:
             arguments=arguments,
             why=why,
             description=place.first.description,
+            doc=place.first.doc,
         )
         return PlannedTask(**{**vars(planned), **more})
 

@@ -20,7 +20,9 @@ class Region(Kind):
 
     def plan(self, place: Place, making: Making) -> None:
         """Adds its task."""
-        making.tasks.append(self.one_task(place, making, kind="region", node_kind="region", nodes=place.names, description=""))
+        doc = "\n\n".join(f"### {node.name}\n\n{node.doc}".strip() for node in place.nodes)
+        more = {"nodes": place.names, "description": "", "doc": doc}
+        making.tasks.append(self.one_task(place, making, kind="region", node_kind="region", **more))
 
     def operator(self, task: PlannedTask) -> type:
         """The class of the task's operator."""

@@ -76,6 +76,7 @@ class ParallelWorker(Kind):
                 arguments={**arguments, **making.budgets([place.path(node.name)])},
                 why=f"Runs once per item{most}.",
                 description=node.description,
+                doc=node.doc,
             ),
             PlannedTask(
                 task_id=collect,

@@ -74,6 +74,7 @@ class NestedWorkflow(Kind):
                 starts=place.starts(),
                 why="Takes the nested workflow's input.",
                 description=node.description,
+                doc=node.doc,
             )
         )
         making.output_tasks[path_of(inside, START)] = making.first_tasks[path]
@@ -106,6 +107,7 @@ class NestedWorkflow(Kind):
             arguments=arguments,
             why="mode='embedded': ADK's own engine runs the whole workflow in this task",
             description=graph.description,
+            doc="\n\n".join([graph.description, *(f"### {node.name}\n\n{node.doc}".strip() for node in graph.nodes)]).strip(),
         )
 
     def operator(self, task: PlannedTask) -> type:
