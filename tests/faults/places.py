@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -73,9 +72,7 @@ def places(stand: Stand, table: Table) -> list[Scenario]:
             stand.wait_for("locked", "begin", ("alone", "T2"))
             with stand.locked_database(20):
                 (folder_of("locked") / "hold" / "alone.T2").unlink()
-            time.sleep(2)
-            stand.airflow.revive()
-            view = stand.finish(run)
+            view = stand.finish(run, check=stand.airflow.revive)
             row.check(view.state == "success", f"the run {view.state}")
             row.judge("locked", ALONE)
             row.check(row.counted == len(ALONE), "calls were repeated")

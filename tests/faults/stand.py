@@ -125,9 +125,15 @@ class Stand:
         until(triggered, f"run of {dag_id}", timeout=30)
         return Started(dag_id, run_id, case)
 
-    def finish(self, run: Started, *, timeout: float = 240) -> RunView:
-        """Waits for its end."""
-        return watch_run(self.airflow.client, run.dag_id, run.run_id, timeout=timeout, check=self.airflow.check)
+    def finish(self, run: Started, *, timeout: float = 240, check: Callable[[], None] | None = None) -> RunView:
+        """Waits for its end.
+
+        Args:
+            run: The run.
+            timeout: Seconds.
+            check: Called meanwhile. None: it fails where a part of Airflow has ended.
+        """
+        return watch_run(self.airflow.client, run.dag_id, run.run_id, timeout=timeout, check=check or self.airflow.check)
 
     def run(self, dag_id: str, case: str, *kills: Call, **params: Any) -> tuple[Started, RunView]:
         """Both."""

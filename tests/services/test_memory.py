@@ -8,8 +8,6 @@ import json
 import logging
 import subprocess
 import sys
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -482,7 +480,9 @@ except OSError as error:
 def test_on_a_full_disk_what_was_remembered_stays(tmp_path: Path) -> None:
     service = ObjectStorageMemoryService(f"file://{tmp_path}", writer="a")
     asyncio.run(service.add_session_to_memory(said("gull before", session="s")))
-    told = subprocess.run([sys.executable, "-c", FULL_DISK, service.root.path], capture_output=True, text=True, check=True).stdout
+    told = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, service.root.path], capture_output=True, text=True, check=True
+    ).stdout
 
     assert told.split()[-1:] == ["OSError"]
     assert texts(ObjectStorageMemoryService(f"file://{tmp_path}"), "gull") == ["gull before"]

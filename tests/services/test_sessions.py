@@ -10,7 +10,6 @@ from airflow.sdk import Param
 from google.adk import Context, Event, Workflow
 from google.adk.workflow import node
 from google.genai import types
-from google.genai import types
 
 from adk_airflow import AdkDag
 from adk_airflow.errors import UnsupportedWorkflowError
