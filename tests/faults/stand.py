@@ -15,14 +15,14 @@ from urllib.parse import quote, unquote
 
 from adk_airflow.local import AirflowApiError, RunView, StandaloneAirflow, processes, watch_run
 from adk_airflow.local.processes import ProcessRef
-from adk_airflow.local.server import _COMPONENTS, _LATE_COMPONENTS
+from adk_airflow.local.server import _COMPONENTS, _LATE_COMPONENTS, _SCHEDULER
 from tests.faults.postgres import Postgres
 from tests.faults.verdict import Call, events, plan
 
 T = TypeVar("T")
 STORE = "store"
 """The folder below Airflow's home with artifacts and records."""
-COMMANDS: Mapping[str, list[str]] = {**_COMPONENTS, **_LATE_COMPONENTS}
+COMMANDS: Mapping[str, list[str]] = {**_COMPONENTS, **_SCHEDULER, **_LATE_COMPONENTS}
 
 
 class BreakableAirflow(StandaloneAirflow):

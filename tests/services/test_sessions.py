@@ -88,24 +88,6 @@ def test_a_session_id_that_is_longer_than_a_file_name(database: Path, monkeypatc
     assert [run(248), run(248), run(400)] == [[0, "kept", ["a.txt"], 1], [1, "kept", ["a.txt"], 1], [0, "kept", ["a.txt"], 1]]
 
 
-def test_a_session_id_that_is_longer_than_a_file_name(database: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("AIRFLOW__ADK_AIRFLOW__ARTIFACTS_URI", f"file://{tmp_path}/artifacts")
-    monkeypatch.setenv("AIRFLOW__ADK_AIRFLOW__MEMORY_SERVICE_URI", f"file://{tmp_path}/memory")
-
-    async def body(ctx: Context):
-        version = await ctx.save_artifact("a.txt", types.Part(text="kept"))
-        yield Event(message="a gull")
-        await ctx.add_session_to_memory()
-        found = await ctx.search_memory("gull")
-        yield Event(output=[version, (await ctx.load_artifact("a.txt")).text, await ctx.list_artifacts(), len(found.memories)])
-
-    def run(length: int) -> Any:
-        workflow = Workflow(name="long", edges=[("START", node(body, name="body"))])
-        return run_dag(AdkDag(workflow, mode="embedded", session_id="s" * length, schedule=None)).output
-
-    assert [run(248), run(248), run(400)] == [[0, "kept", ["a.txt"], 1], [1, "kept", ["a.txt"], 1], [0, "kept", ["a.txt"], 1]]
-
-
 def test_without_a_session_id_a_run_has_a_session_of_its_own(database: Path) -> None:
     first, second = run(None, input="one"), run("{{ params.get('none', '') }}", input="two")
 

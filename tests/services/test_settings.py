@@ -92,7 +92,7 @@ def test_a_place_for_files_by_uri_and_connection(monkeypatch: pytest.MonkeyPatch
         ({"memory_conn_id": "missing"}, "there is no Airflow connection 'missing'"),
         (
             {"memory_conn_id": "other"},
-            rr"has memory_service\(\) for connection 'other', whose type is 'http'",
+            r"has memory_service\(\) for connection 'other', whose type is 'http'",
         ),
     ],
 )
@@ -264,89 +264,3 @@ def test_workers_with_homes_of_their_own_share_memory_and_artifacts_by_setting(
     asyncio.run(leave())
     monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path / "other"))
     assert asyncio.run(find()) == ((1, True) if shared else (0, False))
-
-
-NO_PLACES = [
-    ("artifacts", "is not a URI such as file:///data/artifacts"),
-    ("./artifacts", "is not a URI"),
-    ("~/artifacts", "is not a URI"),
-    ("file:artifacts", "is not a URI"),
-    ("just words", "is not a URI"),
-    ("://bucket/artifacts", "is not a URI"),
-    ("file://artifacts", r"\(file://...\) is a relative path: a file URI has three slashes"),
-    ("file://./artifacts", "is a relative path"),
-    ("file://~/artifacts", "is a relative path"),
-    ("file://localhost/artifacts", "is a relative path"),
-    ("file://disk@artifacts", "is a relative path"),
-    ("file://", "is a relative path"),
-    ("local://artifacts", "is a relative path"),
-    ("s3://", r"\(s3://...\) names no bucket"),
-    ("s3:///artifacts", "names no bucket"),
-    ("gs://user@/artifacts", "names no bucket"),
-    ("nosuch://user:pa55@bucket", r"knows? nosuch:// .*Install the Airflow provider for it, or use a URI such as"),
-    ("nosuch2://", "nosuch2://"),
-]
-
-
-@pytest.mark.parametrize("setting", ["artifacts_uri", "memory_service_uri"])
-@pytest.mark.parametrize(("uri", "words"), [*NO_PLACES, ("file://{file}", "lies below a file"), ("{file}/x", "lies below a file")])
-def test_a_place_that_cannot_be_is_one_error_that_names_the_setting(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, setting: str, uri: str, words: str
-) -> None:
-    (tmp_path / "file").write_text("")
-    (tmp_path / "work").mkdir()
-    monkeypatch.chdir(tmp_path / "work")
-    use(monkeypatch, **{setting: uri.format(file=tmp_path / "file")})
-    words = words.replace("file:///data/artifacts", "") if setting == "memory_service_uri" else words
-
-    with pytest.raises(ServiceConfigurationError, match=words) as caught:
-        settings.default_artifact_service() if setting == "artifacts_uri" else settings.default_memory_service("task")
-    assert str(caught.value).startswith(f"[adk_airflow] {setting} ")
-    assert "pa55" not in str(caught.value)
-    assert caught.value.__cause__ is None
-    assert list((tmp_path / "work").iterdir()) == []
-
-
-@pytest.mark.parametrize("form", ["file://{}", "{}", " file://{} ", "local://{}", "file://disk@{}"])
-def test_an_absolute_place_is_used_as_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, form: str) -> None:
-    use(monkeypatch, artifacts_uri=form.format(tmp_path / "a"), memory_service_uri=form.format(tmp_path / "m"))
-    memory = settings.default_memory_service("task")
-
-    assert settings.default_artifact_service().root.path == str(tmp_path / "a")
-    assert isinstance(memory, ObjectStorageMemoryService)
-    assert memory.root.path == str(tmp_path / "m")
-
-
-@pytest.mark.parametrize("setting", ["session_service_uri", "memory_service_uri"])
-@pytest.mark.parametrize("uri", ["sqlite:///s.db", "sqlite://", "sqlite:///", "sqlite:///:memory:", "sqlite:///./s.db", "sqlite:////"])
-def test_a_database_that_depends_on_the_working_directory_is_refused(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, setting: str, uri: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    use(monkeypatch, **{setting: uri})
-
-    with pytest.raises(ServiceConfigurationError, match=rf"{setting} \(sqlite://...\) names no absolute path: .* four slashes"):
-        settings.durable_session_service("s", "x") if setting == "session_service_uri" else settings.default_memory_service("t")
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("uri", "words"),
-    [
-        ("/data/sessions.db", "is not a URI such as sqlite:"),
-        ("sessions.db", "is not a URI such as sqlite:"),
-        ("sqlite+aiosqlite:///s.db", "names no absolute path"),
-        ("postgresql://", "names neither a host nor a database"),
-        ("mysql+aiomysql:///", "names neither a host nor a database"),
-        ("agentengine://", "google-adk refuses it"),
-        ("file:///data/sessions", "google-adk refuses it"),
-        ("file://sessions", "is a relative path"),
-    ],
-)
-def test_a_session_service_that_cannot_be_is_one_error_that_names_the_setting(
-    monkeypatch: pytest.MonkeyPatch, uri: str, words: str
-) -> None:
-    use(monkeypatch, session_service_uri=uri)
-
-    with pytest.raises(ServiceConfigurationError, match=rf"^\[adk_airflow\] session_service_uri .*{words}"):
-        settings.durable_session_service("s", "agent 'x'")

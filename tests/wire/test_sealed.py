@@ -85,7 +85,9 @@ def test_a_changed_text_is_not_opened(set_key: SetKey) -> None:
             sealed.open_sealed(token[:at])
 
 
-@pytest.mark.parametrize("setting", ["abc", f"{NEW},", f"{NEW},abc", "ü"])
+@pytest.mark.parametrize(
+    "setting", ["abc", f"{NEW},", f"{NEW},abc", "ü"], ids=["no key", "none after a comma", "no key after a comma", "no ASCII"]
+)
 def test_a_setting_that_is_no_key_says_how_to_make_one(set_key: SetKey, setting: str) -> None:
     set_key(setting)
 
