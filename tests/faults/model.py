@@ -94,11 +94,11 @@ def _found(pattern: str, where: str) -> str:
 
 def _end_process(port: int) -> None:
     """Ends the process that holds this local port, as the kernel does when memory runs out, and waits until it is gone."""
-    [pid] = {found.pid for found in psutil.net_connections("tcp") if found.laddr and found.laddr.port == port and found.pid}
-    process = psutil.Process(pid)
-    process.kill()
+    pids = {found.pid for found in psutil.net_connections("tcp") if found.laddr and found.laddr.port == port and found.pid}
     try:
+        process = psutil.Process(pids.pop())
+        process.kill()
         while process.status() != psutil.STATUS_ZOMBIE:
             time.sleep(0.01)
-    except psutil.NoSuchProcess:
-        pass
+    except (KeyError, psutil.NoSuchProcess):
+        pass  # another call has ended it

@@ -72,7 +72,7 @@ def places(stand: Stand, table: Table) -> list[Scenario]:
             stand.wait_for("locked", "begin", ("alone", "T2"))
             with stand.locked_database(20):
                 (folder_of("locked") / "hold" / "alone.T2").unlink()
-            view = stand.finish(run)
+            view = stand.finish(run, check=stand.airflow.revive)
             row.check(view.state == "success", f"the run {view.state}")
             row.judge("locked", ALONE)
             row.check(row.counted == len(ALONE), "calls were repeated")

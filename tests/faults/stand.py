@@ -15,14 +15,14 @@ from urllib.parse import quote, unquote
 
 from adk_airflow.local import AirflowApiError, RunView, StandaloneAirflow, processes, watch_run
 from adk_airflow.local.processes import ProcessRef
-from adk_airflow.local.server import _COMPONENTS
+from adk_airflow.local.server import _COMPONENTS, _LATE_COMPONENTS, _SCHEDULER
 from tests.faults.postgres import Postgres
 from tests.faults.verdict import Call, events, plan
 
 T = TypeVar("T")
 STORE = "store"
 """The folder below Airflow's home with artifacts and records."""
-COMMANDS: Mapping[str, list[str]] = dict(_COMPONENTS)
+COMMANDS: Mapping[str, list[str]] = {**_COMPONENTS, **_SCHEDULER, **_LATE_COMPONENTS}
 
 
 class BreakableAirflow(StandaloneAirflow):
@@ -66,9 +66,15 @@ class BreakableAirflow(StandaloneAirflow):
         super()._launch({name: COMMANDS[name]}, self._env)
         deadline = time.monotonic() + 180
         while name.replace("-", "_") in self.client.unhealthy(since=began) or "api-server" in self.client.unhealthy():
-            self.check()
             assert time.monotonic() < deadline, f"{name} did not become healthy"
             time.sleep(0.25)
+
+    def revive(self) -> None:
+        """Starts the parts again that have ended by themselves, as Airflow's do where SQLite is locked for longer than 5 s."""
+        for ref in self.components:
+            if ref.find() is None:
+                self._forget(ref.name)
+                self.again(ref.name)
 
     def restart_scheduler(self, **settings: str) -> None:
         """Ends the scheduler in peace, and starts it with other settings."""
@@ -119,9 +125,15 @@ class Stand:
         until(triggered, f"run of {dag_id}", timeout=30)
         return Started(dag_id, run_id, case)
 
-    def finish(self, run: Started, *, timeout: float = 240) -> RunView:
-        """Waits for its end."""
-        return watch_run(self.airflow.client, run.dag_id, run.run_id, timeout=timeout, check=self.airflow.check)
+    def finish(self, run: Started, *, timeout: float = 240, check: Callable[[], None] | None = None) -> RunView:
+        """Waits for its end.
+
+        Args:
+            run: The run.
+            timeout: Seconds.
+            check: Called meanwhile. None: it fails where a part of Airflow has ended.
+        """
+        return watch_run(self.airflow.client, run.dag_id, run.run_id, timeout=timeout, check=check or self.airflow.check)
 
     def run(self, dag_id: str, case: str, *kills: Call, **params: Any) -> tuple[Started, RunView]:
         """Both."""

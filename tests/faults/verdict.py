@@ -17,7 +17,7 @@ FAULTS = frozenset({"kill", "fail", "orphan", "limit", "cut", "never", "outage"}
 """The events after which a call that was under way may be made again."""
 
 # Seconds after the end of a process in which the model may still hear what it had asked; no retry begins as soon.
-_STILL_HEARD = 0.5
+_STILL_HEARD = 0.1
 # Seconds for which the last call of a line may have ended and not be kept, when another line ends the process; the next call of
 # its own line shows that it is.
 _JUST_NOW = 5.0
