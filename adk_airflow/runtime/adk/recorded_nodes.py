@@ -260,7 +260,7 @@ class NodeRuns:
             invocation: The invocation that goes on.
         """
         numbered = sorted((event for entry in entries for event in entry.data["events"]), key=lambda event: int(event["at"]))
-        events = [record_form.event_from(_without_number(event), invocation.invocation_id) for event in numbered]
+        events = [record_form.event_from(_anew(event), invocation.invocation_id) for event in numbered]
         states = [_state(entry.data) for entry in sorted(entries, key=lambda entry: entry.order)]
         for event in events:
             self._recorder.again.add(id(event))
@@ -372,8 +372,9 @@ def _state(data: Mapping[str, Any]) -> dict[str, Any]:
     return {key: codec.decode(value) for key, value in (data.get("state") or {}).items()}
 
 
-def _without_number(event: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in event.items() if key != "at"}
+def _anew(event: Mapping[str, Any]) -> dict[str, Any]:
+    """The event without its number, and without its id: a session that is kept has that of the earlier try, too."""
+    return {key: value for key, value in event.items() if key not in ("at", "id")}
 
 
 def _branch(ctx: Context) -> str:

@@ -227,7 +227,7 @@ _SHAPES: dict[str, dict[str, type]] = {
     "begun": {"p": str},
     "spent": {"d": dict},
     "failed": {"p": str, "e": str},
-    **{kind: {"l": str, "p": str, "f": str, "d": dict} for kind in ("model", "tool", "node", "artifact")},
+    **{kind: {"l": str, "p": str, "f": str, "d": dict} for kind in ("model", "tool", "node", "artifact", "session")},
 }
 
 

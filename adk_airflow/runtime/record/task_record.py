@@ -112,6 +112,10 @@ class TaskRecord:
     def say_replayed(self) -> None:
         """Says in the log what was answered from the journal."""
         names = {"model": "model call", "tool": "tool call", "node": "node run", "artifact": "artifact"}
-        said = [f"{count} {names[kind]}{'s' if count > 1 else ''}" for kind, count in sorted(self.journal.replays.items())]
+        said = [
+            f"{count} {names[kind]}{'s' if count > 1 else ''}"
+            for kind, count in sorted(self.journal.replays.items())
+            if kind in names
+        ]
         if said:
             self._log.info("Answered from what earlier tries had finished: %s", ", ".join(said))
