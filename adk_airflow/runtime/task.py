@@ -207,7 +207,7 @@ class Task:
             OvertakenError: It no longer counts.
         """
         if (record := self.recorded()) is not None:
-            record.standing.check()
+            record.check()
             record.keep()
             self._run_usage(record).send(None)
             self._transcript.stop()

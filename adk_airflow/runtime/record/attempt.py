@@ -22,8 +22,9 @@ class Attempt:
         task: The task instance, for people: ``dag.task``, with the index of a mapped one.
         place: What all tries of the task instance share: DAG, run, task, map index.
         number: Airflow's number of the try, from 1.
-        generation: What all tries share that go on from one another. A clear begins a new one: it raises the tries that a task
-            may have, or, where it hits a running task, the run's count of clears.
+        generation: What all tries share that go on from one another: a clear begins a new one, since it raises the tries that a
+            task may have. Only that of a running task does not.
+        clears: How often tasks of the run have been cleared, this one or others.
         own_process: Airflow's supervisor started this process for the try. Not so in ``dag.test()``.
     """
 
@@ -32,6 +33,7 @@ class Attempt:
     number: int
     generation: str
     own_process: bool
+    clears: int = 0
 
     @staticmethod
     def outside() -> Attempt:
@@ -48,8 +50,9 @@ class Attempt:
             task=f"{ti.dag_id}.{ti.task_id}" + ("" if index < 0 else f"[{index}]"),
             place=(str(ti.dag_id), str(ti.run_id), str(ti.task_id), index),
             number=int(ti.try_number or 1),
-            generation=f"{getattr(ti, 'max_tries', 0) or 0}.{clears}",
+            generation=str(getattr(ti, "max_tries", 0) or 0),
             own_process=own_process,
+            clears=clears,
         )
 
 
@@ -59,6 +62,10 @@ class Standing:
     Args:
         attempt: The try.
         state: Airflow's ``context["task_state_store"]``, or None where there is none to ask.
+
+    Attributes:
+        replaced: Airflow has another task instance in the place of this one: it was cleared while it ran, or given up.
+        on_lost: Called when the try turns out to count no longer, maybe in another thread.
     """
 
     def __init__(self, attempt: Attempt, state: Any) -> None:
@@ -67,7 +74,16 @@ class Standing:
         self._supervisor = os.getppid()
         self._asked_at: float | None = None
         self._lost = False
+        self.replaced = False
         self.on_lost: Callable[[], None] | None = None
+
+    def heard(self, error: BaseException) -> bool:
+        """Takes an error of a request to Airflow; says whether the try counts no longer."""
+        if not overtaken_by(error):
+            return False
+        self.replaced = self.replaced or _status(error) is not None
+        self.lose()
+        return True
 
     def lose(self) -> None:
         """It counts no longer; may be called in another thread."""
@@ -109,8 +125,7 @@ class Standing:
         try:
             self._state.set(KEY, self._attempt.number)
         except Exception as error:  # a server that is away says nothing
-            if overtaken_by(error):
-                self.lose()
+            self.heard(error)
 
     def forget(self) -> None:
         """Removes what it left."""

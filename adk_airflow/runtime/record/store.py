@@ -28,7 +28,7 @@ from typing import Any
 
 from adk_airflow.errors import AdkAirflowError
 from adk_airflow.runtime import failures
-from adk_airflow.runtime.record.attempt import Attempt, Standing, overtaken_by
+from adk_airflow.runtime.record.attempt import Attempt, Standing
 from adk_airflow.runtime.wire import sealed
 
 _log = logging.getLogger(__name__)
@@ -88,17 +88,24 @@ class JournalStore:
         texts: list[str] = []
         while (piece := self._state.get(f"{KEY}:{len(texts)}")) is not None:
             texts.append(str(piece))
-        if header.get("generation") != self._attempt.generation:
+        # Where another task was cleared, this machine has the file of the try before; where this one was, it has none.
+        cleared = header.get("clears") != self._attempt.clears and not self._file.exists()
+        if cleared or header.get("generation") != self._attempt.generation:
             for at in reversed(range(len(texts))):
                 self._state.delete(f"{KEY}:{at}")
             self._state.delete(KEY)
             _log.info("The task was cleared: what earlier tries had finished is done afresh")
             return []
         self._pieces = len(texts)
+        if header != self._header():
+            self._state.set(KEY, self._header())
         opened = [_opened(text) for text in texts]
         if None in opened:
             _log.warning("A part of what earlier tries had finished cannot be read, so it is done again")
         return "".join(text for text in opened if text is not None).splitlines()
+
+    def _header(self) -> dict[str, Any]:
+        return {"generation": self._attempt.generation, "clears": self._attempt.clears}
 
     # -- what is added -----------------------------------------------------------------------------------
 
@@ -184,6 +191,11 @@ class JournalStore:
         if self._pieces:
             self._state.delete(KEY)
 
+    def drop_file(self) -> None:
+        """Removes the file where the task was cleared while it ran: the next try begins afresh."""
+        if self._standing.replaced:
+            self._file.unlink(missing_ok=True)
+
     def _stop(self) -> None:
         with self._changed:
             self._closed = True
@@ -218,14 +230,14 @@ class JournalStore:
         written = 0
         try:
             if not self._pieces:
-                self._state.set(KEY, {"generation": self._attempt.generation})
+                self._state.set(KEY, self._header())
             for text, count in _pieces(lines):
                 self._state.set(f"{KEY}:{self._pieces}", sealed.seal(text) or f"{_PLAIN}{text}")
                 self._pieces += 1
                 written += count
         except Exception as error:
-            if overtaken_by(error):
-                self._standing.lose()
+            if self._standing.heard(error):
+                self.drop_file()
             elif self._attempt.own_process:
                 _log.warning("The journal cannot be written to Airflow's state store now: %s", failures.one_line(error))
             self._waiting.extendleft(reversed(lines[written:]))

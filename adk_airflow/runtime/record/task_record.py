@@ -102,6 +102,18 @@ class TaskRecord:
         if self._store is not None:
             self._store.keep()
 
+    def check(self) -> None:
+        """Asks Airflow whether this try still counts.
+
+        Raises:
+            OvertakenError: It does not.
+        """
+        try:
+            self.standing.check(ask=True)
+        finally:
+            if self._store is not None:
+                self._store.drop_file()
+
     def forget(self) -> None:
         """The task has succeeded: nothing is kept for another try."""
         with contextlib.suppress(Exception):  # it is only not removed
