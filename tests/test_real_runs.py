@@ -30,6 +30,8 @@ def node_runs(airflow: StandaloneAirflow, dag_id: str, run_id: str) -> list[dict
         reference = airflow.client.xcom(dag_id, run_id, "step_loop", "adk_record")
     except AirflowApiError:  # there is none yet
         return []
+    if reference is None:
+        return []
     return [entry for entry in records.read_uri(reference["uri"]) if entry["kind"] == "node"]
 
 

@@ -30,6 +30,9 @@ _JSON_PART = re.compile(rf'"(?:(?:access|refresh|id)_?[tT]oken|client_?[sS]ecret
 _CLASSES = "google.adk.auth."
 _BASE64 = re.compile(r"[\w+/-]{8,}={0,2}", re.ASCII)
 
+_WORDS = re.compile(r"[\s\"'<>,;]+")
+_MOST_SECRET = 1000  # characters that Airflow's masker is told to look for
+
 
 class Sealing:
     """Seals what holds a secret, and notes what it could not seal because Airflow has no Fernet key. A ``wire.sealed.Seal``."""
@@ -41,7 +44,7 @@ class Sealing:
         """The encoded value as it is, or sealed."""
         if not (key.startswith(_TEMP) or _names_secret(key, data) or holds_secret(data)):
             return data
-        found = sealed(data)
+        found = sealed(data, secrets_in(data))
         if found is not None:
             return found
         if what:
@@ -70,6 +73,17 @@ def holds_secret(data: Any) -> bool:
         texts += (name, *_readings(value))
     together = "\n".join(texts)
     return failures.holds_secret(together) or _JSON_PART.search(together) is not None
+
+
+def secrets_in(data: Any) -> list[str]:
+    """The words of JSON data in which there is a secret; a whole text where it is in none of its words alone."""
+    found: dict[str, None] = {}
+    for _, value in _parts(data):
+        if not any(failures.holds_secret(text) for text in _readings(value)):
+            continue
+        words = [word for word in _WORDS.split(value) if any(failures.holds_secret(text) for text in _readings(word))]
+        found.update(dict.fromkeys(words or [value[:_MOST_SECRET]]))
+    return list(found)
 
 
 def masked(data: Any, *, by_name: bool = False) -> tuple[Any, bool]:

@@ -29,10 +29,13 @@ def find_module(name: str) -> Path | None:
     parts = name.split(".")
     for at in range(len(parts)):
         full = ".".join(parts[: at + 1])
-        spec = next((found for finder in sys.meta_path if (found := finder.find_spec(full, path)) is not None), None)
-        if spec is None:
-            return None
-        path = spec.submodule_search_locations or ()
+        try:
+            spec = next((found for finder in sys.meta_path if (found := finder.find_spec(full, path)) is not None), None)
+            if spec is None:
+                return None
+            path = list(spec.submodule_search_locations or ())
+        except KeyError:  # a namespace package in one that is not imported: Python would ask that for its folders
+            spec, path = None, [place for folder in path or () if os.path.isdir(place := os.path.join(folder, parts[at]))]
     if spec is None or not spec.has_location or spec.origin is None or not spec.origin.endswith(".py"):
         return None
     return Path(spec.origin)

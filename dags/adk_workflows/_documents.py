@@ -33,7 +33,7 @@ def installed_descriptions() -> tuple[dict[str, str], int]:
             metadata = distribution.metadata
         except FileNotFoundError:
             continue
-        if "Name" not in metadata:
+        if metadata is None or "Name" not in metadata:
             continue
         file_name = re.sub(r"[-_.]+", "-", metadata["Name"]).lower() + ".md"
         description = metadata["Description"].strip() if "Description" in metadata else ""

@@ -353,7 +353,8 @@ module = importlib.import_module("demo.batch_retrieval")
 loaded = [name for name in ("airflow", "adk_airflow", "llama_index", "bm25s") if name in sys.modules]
 print(json.dumps({{"name": module.root_agent.name, "seen": seen, "loaded": loaded}}))
 """
-        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=documents_dir)
+        command = [sys.executable, "-P", "-c", script]  # -P: Python itself looks for modules in the working directory
+        done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=documents_dir)
 
         result = json.loads(done.stdout.splitlines()[-1])
         assert result == {"name": "batch_retrieval", "seen": [], "loaded": []}

@@ -64,7 +64,8 @@ def run_in_airflow(flow: Flow, mode: str) -> Result:
 
     from adk_airflow.testing import run_workflow
 
-    recorder = make_recorder()
+    outputs: list[tuple[str, Any]] = []
+    recorder = make_recorder(lambda path, output: outputs.append((path, output)))
     app = App(name="fuzz", root_agent=build(flow), plugins=[recorder])
     overrides = {name: dict(given) for name, given in flow.overrides.items()} if mode == "tasks" else None
     run = run_workflow(app, input=flow.text, state=dict(flow.state), mode=mode, nodes=overrides)
@@ -76,7 +77,7 @@ def run_in_airflow(flow: Flow, mode: str) -> Result:
         for value in run.outputs.get(task_id.removesuffix(".collect"), [])
     ]
     return Result(
-        _parts(run.error and run.error[0], run.output, run.session_state, [*recorder.outputs, *lists], run.state == "success"),
+        _parts(run.error and run.error[0], run.output, run.session_state, [*outputs, *lists], run.state == "success"),
         frozenset(task_id for task_id, states in run.task_states.items() if "failed" in states),
     )
 
@@ -112,7 +113,8 @@ async def _in_adk(flow: Flow, timing: Timing | None, loop: _PatientLoop) -> Resu
             found.append(ctx.output)
 
     found: list[Any] = []
-    recorder = make_recorder()
+    outputs: list[tuple[str, Any]] = []
+    recorder = make_recorder(lambda path, output: outputs.append((path, output)))
     built = build(flow, _Pauses(timing, loop) if timing else None)
     root = Watched(name=built.name, edges=built.edges, max_concurrency=None if timing else built.max_concurrency)
     runner = InMemoryRunner(app=App(name="fuzz", root_agent=root, plugins=[recorder]))
@@ -128,7 +130,7 @@ async def _in_adk(flow: Flow, timing: Timing | None, loop: _PatientLoop) -> Resu
     session = await sessions.get_session(app_name="fuzz", user_id="fuzz", session_id="fuzz")
     assert session is not None
     await runner.close()
-    return Result(_parts(error, found[-1] if found else None, session.state, recorder.outputs, error is None))
+    return Result(_parts(error, found[-1] if found else None, session.state, outputs, error is None))
 
 
 class _Pauses:

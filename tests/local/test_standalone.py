@@ -279,6 +279,10 @@ def test_down_ends_every_process_a_running_task_included(
     airflow: StandaloneAirflow, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sessions = [ref.pid for ref in airflow.components]
+    deadline = time.monotonic() + 60
+    while [task["state"] for task in airflow.client.task_instances("endless", "watched")] != ["running"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
     assert any("airflow worker" in command_line for command_line in left_of(sessions))
     assert command(airflow, "down") == 0
     assert "is ended" in capsys.readouterr().out

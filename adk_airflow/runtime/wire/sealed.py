@@ -8,6 +8,7 @@ seals nothing.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -43,9 +44,14 @@ def as_it_is(data: Any, what: str, key: str = "") -> Any:
     return data
 
 
-def sealed(data: Any) -> Any:
-    """The encoded value in the form that ``opened`` opens; None where Airflow has no Fernet key."""
-    token = seal(codec.dumps(data))
+def sealed(data: Any, secrets: Sequence[str] = ()) -> Any:
+    """The encoded value in the form that ``opened`` opens; None where Airflow has no Fernet key.
+
+    Args:
+        data: The encoded value.
+        secrets: What in it is secret: who opens it tells Airflow's masker.
+    """
+    token = seal(codec.dumps([data, list(secrets)]))
     return None if token is None else {codec.TAG: _SEALED, "v": token}
 
 
@@ -60,7 +66,13 @@ def opened(data: Any) -> Any:
     token = data.get("v")
     if not isinstance(token, str):
         raise EnvelopeError(f"a sealed value holds a {type(token).__name__}")
-    return json.loads(open_sealed(token))
+    found, secrets = json.loads(open_sealed(token))
+    if secrets:
+        from airflow.sdk.log import mask_secret
+
+        for secret in secrets:
+            mask_secret(secret)
+    return found
 
 
 def seal(text: str) -> str | None:
