@@ -12,7 +12,8 @@ import pytest
 from google.adk import Agent, Context, Event, Workflow
 from google.adk.agents import SequentialAgent
 from google.adk.agents.base_agent import BaseAgent
-from google.adk.apps.app import App
+from google.adk.apps.app import App, EventsCompactionConfig
+from google.adk.apps.llm_event_summarizer import LlmEventSummarizer
 from google.adk.memory.in_memory_memory_service import InMemoryMemoryService
 from google.adk.runners import InMemoryRunner
 from google.adk.workflow import JoinNode, node
@@ -23,18 +24,19 @@ from adk_airflow.testing import WorkflowRun, run_workflow
 from tests.conformance.fake_llm import FakeLlm, Turn
 
 
-def in_process(workflow: Workflow, text: str) -> tuple[Any, dict[str, Any]]:
+def in_process(made: Workflow | App, text: str) -> tuple[Any, dict[str, Any]]:
     """The last output of the workflow, and the state, of one ADK process."""
 
     async def work() -> tuple[Any, dict[str, Any]]:
-        runner = InMemoryRunner(app=App(name="alone", root_agent=workflow))
-        session = await runner.session_service.create_session(app_name="alone", user_id="u")
+        app = made if isinstance(made, App) else App(name="alone", root_agent=made)
+        runner = InMemoryRunner(app=app)
+        session = await runner.session_service.create_session(app_name=app.name, user_id="u")
         message = types.Content(role="user", parts=[types.Part(text=text)])
         output = None
         async for event in runner.run_async(user_id="u", session_id=session.id, new_message=message):
             if event.output is not None:
                 output = event.output
-        kept = await runner.session_service.get_session(app_name="alone", user_id="u", session_id=session.id)
+        kept = await runner.session_service.get_session(app_name=app.name, user_id="u", session_id=session.id)
         assert kept is not None
         return output, dict(kept.state)
 
@@ -165,6 +167,27 @@ def test_add_session_to_memory_adds_what_was_said_before() -> None:
 
     run = same(lambda: Workflow(name="wf", edges=[("START", say("a"), say("b"), node(remember))]))
     assert run.session_state["seen"] == ["a speaks", "b speaks", "hello"]
+
+
+def test_compaction_sees_one_invocation_as_in_one_process() -> None:
+    asked: list[str] = []
+
+    def summarise(turn: Turn) -> str:
+        asked.append(turn.last)
+        return "summary"
+
+    def app() -> App:
+        compaction = EventsCompactionConfig(
+            summarizer=LlmEventSummarizer(llm=FakeLlm(script=summarise)), compaction_interval=2, overlap_size=0
+        )
+        workflow = Workflow(name="wf", edges=[("START", say("a"), say("b"), node(look))])
+        return App(name="compacts", root_agent=workflow, events_compaction_config=compaction)
+
+    run = run_workflow(app(), input="hello")
+    _, state = in_process(app(), "hello")
+
+    assert run.session_state["seen"] == state["seen"]
+    assert asked == []
 
 
 def test_what_cannot_be_read_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
