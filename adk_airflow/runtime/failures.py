@@ -41,7 +41,6 @@ _KEYS = re.compile(
 _MOST_WORDS = 1000
 _PYDANTIC_LINK = re.compile(r" ?For further information visit https://errors\.pydantic\.dev/\S+")
 _IN_URLS = re.compile(r"://[^/\s:@\"'<>]{0,200}:([^/\s@\"'<>]{5,500})@")  # the password in an address
-_told: set[tuple[int, str]] = set()  # what ``tell_masker`` told, by process
 # From where such a part begins: a search from each sign of it would take the square of its length.
 _URL_ENCODED = re.compile(r"(?:(?<=[\s\"'<>?&=])|^)[^\s\"'<>?&=]*%[0-9A-Fa-f]{2}[^\s\"'<>?&]*")
 
@@ -69,9 +68,7 @@ def tell_masker(text: str) -> bool:
     # Not where Airflow hides something already: a part of that may look like a key.
     found = list(_unknown_secrets(_shown(text)))
     for secret in found:
-        if (os.getpid(), secret) not in _told:
-            hide(secret)
-            _told.add((os.getpid(), secret))
+        hide(secret)
     return bool(found)
 
 

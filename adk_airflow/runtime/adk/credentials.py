@@ -69,6 +69,8 @@ class Credentials(BasePlugin):
 
     def _hide_state(self, state: Mapping[str, Any]) -> None:
         for key, value in state.items():
+            if value is None or type(value) in (int, float, bool):
+                continue
             if type(value) is str and (key in self._keys or _KEY.fullmatch(key)):
                 self._hide_all([value])
             self._hide_all(secrets_of(value))
