@@ -141,14 +141,6 @@ class AdkStartOperator(AdkOperator):
         self._state_of_params = state is None
         self.state = state
 
-    def execute(self, context: Any) -> Any:
-        """Returns the plain output; XCom ``adk`` holds the envelope."""
-        output = super().execute(context)
-        if output is None and self.do_xcom_push and context["ti"].map_index >= 0:
-            # Airflow keeps no None of a return value, and the list of the mapped tasks' results would close up.
-            context["ti"].xcom_push(key="return_value", value=None)
-        return output
-
     def given_input(self, context: Mapping[str, Any]) -> Any:
         """The user's input, as it was given."""
         raise NotImplementedError

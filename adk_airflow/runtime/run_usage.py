@@ -9,11 +9,10 @@ from typing import Any, Protocol, TypeVar
 
 from adk_airflow.runtime import failures
 from adk_airflow.runtime.envelopes import task_states
-from adk_airflow.runtime.record.attempt import is_away
+from adk_airflow.runtime.record.attempt import PATIENCE, is_away
 from adk_airflow.runtime.record.budget import LIMITS, Budget, by_path
 from adk_airflow.runtime.record.store import loop_asks_too
 from adk_airflow.runtime.record.usage import XCOM_RUN, XCOM_USAGE, Spent, Usage, by_agent, to_xcom
-from adk_airflow.runtime.sending import PATIENCE
 
 T = TypeVar("T")
 # A task that is cleared, or skipped then, has the XComs of another course of the run until it starts.

@@ -6,10 +6,7 @@ import time
 from typing import Any
 
 from adk_airflow.runtime import failures
-from adk_airflow.runtime.record.attempt import Standing, is_away
-
-PATIENCE = 600.0
-"""Seconds for which a result is sent again."""
+from adk_airflow.runtime.record.attempt import PATIENCE, Standing, is_away
 
 _PAUSE = 2.0
 

@@ -22,6 +22,7 @@ from adk_airflow.runtime import failures, sealing, sending
 from adk_airflow.runtime.event_loop import TaskCancelled, TaskLoop, has_own_process
 from adk_airflow.runtime.log_watch import telling_the_masker
 from adk_airflow.runtime.outbox import Outbox
+from adk_airflow.runtime.run_usage import RunUsage, Spender
 from adk_airflow.runtime.wire import json_form
 from adk_airflow.runtime.wire.envelope import XCOM_KEY, Envelope
 from adk_airflow.runtime.wire.triggers import Parent, Trigger
@@ -33,25 +34,17 @@ if TYPE_CHECKING:
     from adk_airflow.runtime.inbox import Inbox
     from adk_airflow.runtime.record.entries import Entry
     from adk_airflow.runtime.record.task_record import TaskRecord
-    from adk_airflow.runtime.run_usage import RunUsage
     from adk_airflow.runtime.services.models import ModelConnections
     from adk_airflow.runtime.source import Source
     from adk_airflow.runtime.transcribing import TaskTranscript
 
 
-class Step(Protocol):
+class Step(Spender, Protocol):
     """What an operator says: which part of ADK its task runs."""
 
     llm_conn_id: str | dict[str, str] | None
     durable: bool | dict[str, bool]
     execution_timeout: timedelta | None
-    max_llm_calls: int | Mapping[str, int] | None
-    max_tokens: int | Mapping[str, int] | None
-    max_cost: float | Mapping[str, float] | None
-
-    @property
-    def shares(self) -> Mapping[str, tuple[str, ...]]:
-        """By the path of a node, the ids of the tasks that spend its budget, too; of the empty path the run's."""
 
     @property
     def ends_run(self) -> bool:
@@ -194,9 +187,13 @@ class Task:
         record.readers.append(self._transcript.add)
         return record
 
-    def _run_usage(self, record: TaskRecord) -> RunUsage:
-        from adk_airflow.runtime.run_usage import RunUsage
+    def _run_usage(self, record: TaskRecord | None) -> RunUsage:
+        from adk_airflow.runtime.record.attempt import Attempt
+        from adk_airflow.runtime.record.task_record import TaskRecord
+        from adk_airflow.runtime.services.prices import read_prices
 
+        # A task that ran nothing in ADK sums what others spent, and has no record for that.
+        record = record or TaskRecord(Attempt.of(self.context, own_process=has_own_process()), price=read_prices())
         own_process = record.attempt.own_process
         return RunUsage(self.context["ti"], self.writer, record.usage, self.step.log, own_process=own_process)
 
@@ -395,7 +392,7 @@ class Task:
             self._transcript.close(result.error_path, result.error)
         self.push(XCOM_KEY, text)
         if record is not None or (self.step.ends_run and inbox.asked):
-            self._run_usage(self.record).send(inbox.asked if self.step.ends_run else None)
+            self._run_usage(record).send(inbox.asked if self.step.ends_run else None)
         if record is not None:
             self._transcript.refer()
         if result.error is not None:

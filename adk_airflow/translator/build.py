@@ -15,7 +15,7 @@ from adk_airflow.operators.spec import TaskSpec
 from adk_airflow.runtime import failures
 from adk_airflow.runtime import source as sources
 from adk_airflow.runtime.record import budget
-from adk_airflow.runtime.record.usage import is_below
+from adk_airflow.runtime.record.paths import is_below
 from adk_airflow.translator import kinds
 from adk_airflow.translator.graph import Graph
 from adk_airflow.translator.names import check_ids

@@ -8,6 +8,7 @@ from typing import Any
 
 from adk_airflow.errors import NodeOverrideError
 from adk_airflow.runtime.record import budget
+from adk_airflow.runtime.record.paths import is_below
 from adk_airflow.translator import options
 from adk_airflow.translator.graph import Graph, Node
 
@@ -185,7 +186,7 @@ def durable(nodes: Mapping[str, Mapping[str, Any]], paths: Collection[str]) -> d
 
 def _is_of(path: str, paths: Collection[str]) -> bool:
     """Whether the node is one of them, or inside one of them."""
-    return any(path == own or path.startswith(f"{own}/") for own in paths)
+    return any(is_below(path, own) for own in paths)
 
 
 def connections(nodes: Mapping[str, Mapping[str, Any]], paths: Collection[str], default: str | None) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from google.adk import Context, Event, Workflow
-from google.adk.workflow import node
+from google.adk.workflow import RetryConfig, node
 
 from adk_airflow.testing import run_workflow
 from tests.dag.nodes import const, show
@@ -51,3 +51,25 @@ def test_the_runs_of_a_loops_nodes_are_recorded_for_people() -> None:
         ("count", 3, "done", "ok"),
     ]
     assert all(row["seconds"] >= 0 for row in run.node_runs["count_loop"])
+
+
+def test_a_failed_attempt_of_a_node_and_its_last_one_which_another_node_made_fail_are_both_listed() -> None:
+    async def fails(node_input: str) -> None:
+        raise OSError("below")
+
+    below = node(fails)
+
+    @node(rerun_on_resume=True, retry_config=RetryConfig(max_attempts=2, initial_delay=0.01, jitter=0))
+    async def tries(ctx: Context, node_input: str) -> None:
+        if ctx.attempt_count == 1:
+            raise ValueError("first")
+        await ctx.run_node(below, node_input=node_input)
+
+    run = run_workflow(Workflow(name="wf", edges=[("START", tries)]), mode="embedded")
+
+    rows = [(row["node"], row["status"], row["error"]) for row in run.node_runs["wf"]]
+    assert rows == [
+        ("tries", "failed", "ValueError: first"),
+        ("fails", "failed", "OSError: below"),
+        ("tries", "failed", "OSError: below"),
+    ]

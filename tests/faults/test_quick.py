@@ -5,32 +5,18 @@ The quick half of the fault tests; ``make test-faults`` runs them all on a real 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from tests.faults.model import FaultyModel
 from tests.faults.verdict import Call, calls_of_agent, judge, next_round, plan
-from tests.supervised import SupervisedRun, dag_files
+from tests.supervised import SupervisedRun
 
-DAGS = Path(__file__).parent / "dags"
 AGENTS = ("fault_agent", "fault_agent_node", "fault_pair", "fault_chain")
 ALONE = calls_of_agent("alone", 5)
 LOOP = [("loop", str(at)) for at in range(1, 41)]
 ITEMS = [(f"item{at}", "work") for at in range(200)]
 CHILDREN = [("children", str(at)) for at in range(1, 11)]
 
-
-@pytest.fixture(scope="module", autouse=True)
-def dags(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    files = {path.name: path.read_text() for path in DAGS.glob("fault_*.py")}
-    with FaultyModel() as model, pytest.MonkeyPatch.context() as patch, dag_files(files):
-        patch.setenv("FAULTS_FOLDER", str(tmp_path_factory.mktemp("faults")))
-        patch.setenv("NO_PROXY", "127.0.0.1")
-        for name, value in model.environment.items():
-            patch.setenv(name, value)
-        yield
+pytestmark = pytest.mark.usefixtures("dags")
 
 
 def start(dag_id: str, case: str, *kills: Call, **params: object) -> SupervisedRun:

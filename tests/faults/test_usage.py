@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from tests.faults.model import FaultyModel
 from tests.faults.verdict import calls_of_agent, judge, plan
-from tests.supervised import SupervisedRun, dag_files
+from tests.supervised import SupervisedRun
 
 FILE = "fault_agents.py"
-DAGS = Path(__file__).parent / "dags"
 
-
-@pytest.fixture(scope="module", autouse=True)
-def dags(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    files = {name: (DAGS / name).read_text() for name in (FILE, "fault_calls.py")}
-    with FaultyModel() as model, pytest.MonkeyPatch.context() as patch, dag_files(files):
-        patch.setenv("FAULTS_FOLDER", str(tmp_path_factory.mktemp("faults")))
-        patch.setenv("NO_PROXY", "127.0.0.1")
-        for name, value in model.environment.items():
-            patch.setenv(name, value)
-        yield
+pytestmark = pytest.mark.usefixtures("dags")
 
 
 def run(dag_id: str, case: str, *kills: str, what: str = "kill", line: str = "alone") -> SupervisedRun:

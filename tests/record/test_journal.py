@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
+import time
 from typing import Any
 
 import pytest
 from airflow.sdk import conf
+from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
+from airflow.sdk.execution_time.comms import ErrorResponse
 from cryptography.fernet import Fernet
 
 from adk_airflow.runtime.record.attempt import Attempt, Standing
@@ -33,9 +37,9 @@ class Task:
     """One task instance, of which tries are made."""
 
     def __init__(self) -> None:
-        self.state = StateStore()
+        self.state: Any = StateStore()
         self.number = 0
-        self.generation = "1.0"
+        self.generation = "9"
 
     def next_try(self, **more: Any) -> Journal:
         self.number += 1
@@ -109,7 +113,7 @@ def test_a_clear_begins_afresh_and_removes_what_was_kept(task: Task) -> None:
     ask(first, A, 0)
     task.end(first)
     assert f"{KEY}:0" in task.state
-    task.generation = "2.0"
+    task.generation = "19"
     second = task.next_try()
     assert KEY not in task.state
     assert f"{KEY}:0" not in task.state
@@ -277,3 +281,74 @@ def test_of_1000_damaged_journals_nothing_wrong_is_answered(task: Task) -> None:
                 assert kept.place == f"{A}#model{at}"
                 assert kept.fingerprint == "q"
     assert answered > 1000
+
+
+class Refusing(StateStore):
+    """Takes nothing for some writes, in some words."""
+
+    def __init__(self, *refusals: Exception) -> None:
+        super().__init__()
+        self.refusals = list(refusals)
+        self.asked = 0
+
+    def set(self, key: str, value: Any) -> None:
+        self.asked += 1
+        if key != KEY and self.refusals:
+            refusal = self.refusals.pop(0)
+            if refusal is not TAKES:
+                raise refusal
+        super().set(key, value)
+
+
+TAKES = Exception("takes this one")
+
+
+def server_says(status: int | None) -> AirflowRuntimeError:
+    response = ErrorResponse(error=ErrorType.API_SERVER_ERROR, detail={"status_code": status, "message": "no"})
+    return AirflowRuntimeError(response)
+
+
+def test_an_entry_of_which_only_a_part_was_taken_is_whole_in_the_end(task: Task) -> None:
+    task.state = Refusing(TAKES, server_says(503))
+    first = task.next_try()
+    for at in range(3):
+        first.add("model", A, f"{A}#model{at}", "q", {"answer": "x" * 40_000})
+    task.store.finish()
+    assert task.state.refusals == []
+    task.store.finish()
+    second = task.next_try()
+    found = [second.find("model", A, f"{A}#model{at}", "q") for at in range(3)]
+    assert [len(kept.data["answer"]) for kept in found if kept is not None] == [40_000] * 3
+
+
+def test_a_store_that_refuses_for_good_is_asked_once_at_the_end(task: Task) -> None:
+    task.state = Refusing(*[server_says(403)] * 3)
+    attempt = Attempt("dag.task", ("dag", "run", "refused", -1), 1, "9", own_process=True)
+    store = JournalStore(attempt, task.state, Standing(attempt, task.state))
+    Journal(attempt, store).add("node", A, f"{A}#node", "q", {}, paid=False)
+    store.finish()
+    assert len(task.state.refusals) == 2
+    store.forget()
+
+
+def test_what_was_paid_is_in_the_state_store_before_something_else_is(task: Task) -> None:
+    class Slow(StateStore):
+        def set(self, key: str, value: Any) -> None:
+            time.sleep(0.05)
+            super().set(key, value)
+
+    async def pay() -> list[bool]:
+        stored = []
+        for at in range(3):
+            ask(journal, A, at)
+            await store.settle()
+            stored.append(f"{KEY}:{at}" in state)
+        return stored
+
+    state = Slow()
+    attempt = Attempt("dag.task", ("dag", "run", "settles", -1), 1, "9", own_process=True)
+    store = JournalStore(attempt, state, Standing(attempt, state))
+    journal = Journal(attempt, store)
+    assert asyncio.run(pay()) == [True, True, True]
+    store.forget()
+    assert state == {}

@@ -18,6 +18,7 @@ from google.adk.sessions.base_session_service import BaseSessionService
 
 from adk_airflow.errors import AdkAirflowError
 from adk_airflow.runtime.adk.recorder import place_of_code
+from adk_airflow.runtime.adk.stand_in import class_below, in_place_of
 from adk_airflow.runtime.wire import codec
 
 if TYPE_CHECKING:
@@ -41,11 +42,7 @@ def guarded(service: S, recorder: Recorder) -> S:
         service: The service.
         recorder: The recorder.
     """
-    cls = _guarded_class(type(service))
-    made = cls.__new__(cls)
-    object.__setattr__(made, "__dict__", service.__dict__)
-    object.__setattr__(made, _GUARD, _Guard(recorder))
-    return cast("S", made)
+    return cast("S", in_place_of(service, _guarded_class(type(service)), _GUARD, _Guard(recorder)))
 
 
 class _Guard:
@@ -120,8 +117,7 @@ def _of_artifact(kwargs: dict[str, Any]) -> str | None:
 def _guarded_class(cls: type) -> Any:
     base = next(base for base in _WRITES if issubclass(cls, base))
     methods: dict[str, Any] = {name: _method(cls, name) for name in _WRITES[base] if hasattr(cls, name)}
-    looks = {name: getattr(cls, name) for name in ("__doc__", "__module__", "__qualname__")}
-    return type(cls.__name__, (cls,), {**looks, "__slots__": (_GUARD,), **methods})
+    return class_below(cls, __slots__=(_GUARD,), **methods)
 
 
 def _method(cls: type, name: str) -> Any:

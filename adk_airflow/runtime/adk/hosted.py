@@ -25,6 +25,7 @@ from adk_airflow.runtime.adk.graph import waits_for_all
 from adk_airflow.runtime.adk.max_iterations import IterationLimit
 from adk_airflow.runtime.adk.recorded_nodes import NodeRuns, RecordingScheduler
 from adk_airflow.runtime.adk.runner import RunResult
+from adk_airflow.runtime.adk.stand_in import class_below
 from adk_airflow.runtime.wire.envelope import Firing
 from adk_airflow.runtime.wire.triggers import Arrival
 
@@ -229,8 +230,7 @@ def _hosted_class(cls: type[Workflow]) -> Any:
     """``HostedWorkflow``, below a user's own class where the workflow is of one; it looks like that class."""
     if cls is Workflow:
         return HostedWorkflow
-    looks = {name: getattr(cls, name) for name in ("__doc__", "__module__", "__qualname__")}
-    return type(cls.__name__, (HostedWorkflow, cls), looks)
+    return class_below(cls, HostedWorkflow)
 
 
 def part_of(workflow: Workflow, part: Part, given: Mapping[str, Any], **more: Any) -> HostedWorkflow:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from google.adk.models.base_llm import BaseLlm
 
+from adk_airflow.runtime.adk.stand_in import class_below, in_place_of
+
 if TYPE_CHECKING:
     from google.adk.models.llm_request import LlmRequest
     from google.adk.models.llm_response import LlmResponse
@@ -24,12 +26,7 @@ def recorded(model: BaseLlm, recorder: Recorder) -> BaseLlm:
         model: The model.
         recorder: The recorder.
     """
-    cls = _recorded_class(type(model))
-    made: BaseLlm = cls.__new__(cls)
-    # What the model notes in itself shall be in the model, not in a copy of it.
-    for name in ("__dict__", "__pydantic_extra__", "__pydantic_fields_set__", "__pydantic_private__"):
-        object.__setattr__(made, name, getattr(model, name))
-    object.__setattr__(made, _RECORDER, recorder)
+    made: BaseLlm = in_place_of(model, _recorded_class(type(model)), _RECORDER, recorder)
     return made
 
 
@@ -44,5 +41,4 @@ def _recorded_class(cls: type[BaseLlm]) -> Any:
         async for answer in asked:
             yield answer
 
-    looks = {name: getattr(cls, name) for name in ("__doc__", "__module__", "__qualname__")}
-    return type(cls.__name__, (cls,), {**looks, "__slots__": (_RECORDER,), "generate_content_async": generate_content_async})
+    return class_below(cls, __slots__=(_RECORDER,), generate_content_async=generate_content_async)

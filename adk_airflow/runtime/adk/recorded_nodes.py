@@ -22,7 +22,7 @@ from pydantic import ValidationError
 
 from adk_airflow.errors import AdkAirflowError
 from adk_airflow.runtime.adk import record_form
-from adk_airflow.runtime.adk.recorder import NODE_PATH, tool_call
+from adk_airflow.runtime.adk.recorder import NODE_PATH, branch_of, tool_call, words_of
 from adk_airflow.runtime.record.entries import Entry
 from adk_airflow.runtime.record.journal import Kept, fingerprint, top_level
 from adk_airflow.runtime.wire import codec
@@ -46,15 +46,18 @@ class _Open:
     Attributes:
         began: When it, or its attempt, began.
         events: The events of it and of what no other open run is nearer to, in JSON form.
-        failures: The errors of its failed attempts that are not told yet, each with the time.
+        failures: The errors of its failed attempts that are not told yet: code, message and time.
+        told: The message of the last one that was told.
         retries: ADK runs it again when it fails.
+        asks: It waits for a person.
         durable: All its events can be given again.
     """
 
     began: float
     retries: bool
     events: list[dict[str, Any]] = field(default_factory=list)
-    failures: list[tuple[str, float]] = field(default_factory=list)
+    failures: list[tuple[str, str, float]] = field(default_factory=list)
+    told: str | None = None
     asks: bool = False
     durable: bool = True
 
@@ -105,24 +108,23 @@ class NodeRuns:
             self._tell(path, name, run.began, status=status, content=content)
             if status == "ok":
                 self._keep(path, node_input, ctx, run)
-        elif run.began >= 0:
-            self._tell(path, name, run.began, status="failed", error=_words(error), content=content)
+        elif run.told != str(error):  # one that no event told, such as that of a node that this one ran
+            self._tell(path, name, run.began, status="failed", error=words_of(error), content=content)
 
     def cancelled(self, path: str, name: str) -> None:
         """A run was cancelled."""
         run = self._open.pop(path)
         self._tell_failures(path, name, run)
-        self._tell(path, name, abs(run.began), status="cancelled")
+        self._tell(path, name, run.began, status="cancelled")
 
     def _tell_failures(self, path: str, name: str, run: _Open) -> None:
-        for words, at in run.failures:
-            self._tell(path, name, run.began, ended=at, status="failed", error=words)
-            run.began = -at  # told; another attempt may begin
+        for code, message, at in run.failures:
+            self._tell(path, name, run.began, ended=at, status="failed", error=": ".join(filter(None, (code, message))))
+            run.began, run.told = at, message  # another attempt may begin
         run.failures.clear()
 
     def _tell(self, path: str, name: str, began: float, *, ended: float | None = None, **more: Any) -> None:
         if self._tells(path):
-            began = abs(began)
             self._recorder.record.note(Entry("node", path, name, began=began, seconds=(ended or time.time()) - began, **more))
 
     def _take(self, event: Event) -> None:
@@ -137,7 +139,7 @@ class NodeRuns:
         run = self._open[path]
         own = path == event.node_info.path
         if own and event.error_code:
-            run.failures.append((": ".join(filter(None, (event.error_code, event.error_message))), time.time()))
+            run.failures.append((event.error_code, event.error_message or "", time.time()))
             if run.retries:
                 self._tell_failures(path, path.rpartition("/")[2].partition("@")[0], run)
         run.asks = run.asks or (own and bool(event.long_running_tool_ids))
@@ -165,7 +167,7 @@ class NodeRuns:
             data: dict[str, Any] = {
                 "output": codec.encode(ctx.output),
                 "route": codec.encode(ctx.route),
-                "branch": _branch(ctx),
+                "branch": branch_of(ctx),
                 "events": run.events,
             }
             asked = fingerprint(codec.encode(node_input))
@@ -375,11 +377,3 @@ def _state(data: Mapping[str, Any]) -> dict[str, Any]:
 def _anew(event: Mapping[str, Any]) -> dict[str, Any]:
     """The event without its number, and without its id: a session that is kept has that of the earlier try, too."""
     return {key: value for key, value in event.items() if key not in ("at", "id")}
-
-
-def _branch(ctx: Context) -> str:
-    return ctx.get_invocation_context().branch or ""
-
-
-def _words(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"

@@ -23,7 +23,7 @@ from adk_airflow.runtime.adk import record_form
 from adk_airflow.runtime.adk.state_watch import StateWatch
 from adk_airflow.runtime.record.entries import Entry
 from adk_airflow.runtime.record.journal import Kept, fingerprint
-from adk_airflow.runtime.record.usage import node_of
+from adk_airflow.runtime.record.paths import node_of
 from adk_airflow.runtime.wire import codec
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class Recorder(BasePlugin):
     def line(self, ctx: Context) -> str:
         """The line that a context belongs to: an agent in a node run, on its branch."""
         within = "" if self._is_root(ctx.invocation_id) else f"{_CALL.get()}>"
-        return f"{within or NODE_PATH.get()}|{_branch(ctx)}|{ctx.agent_name}"
+        return f"{within or NODE_PATH.get()}|{branch_of(ctx)}|{ctx.agent_name}"
 
     def _is_root(self, invocation_id: str) -> bool:
         self._invocation_id = self._invocation_id or invocation_id
@@ -141,7 +141,7 @@ class Recorder(BasePlugin):
         self._asked = {name: asked for name, asked in self._asked.items() if asked.line != line}
         path = (callback_context.node_path or "") if self._is_root(callback_context.invocation_id) else NODE_PATH.get()
         self._asked[id(llm_request)] = _Asked(
-            llm_request, line, index, path, callback_context.agent_name, _branch(callback_context)
+            llm_request, line, index, path, callback_context.agent_name, branch_of(callback_context)
         )
 
     async def ask(
@@ -197,7 +197,7 @@ class Recorder(BasePlugin):
                         yield response
         except Exception as error:
             self.failed_calls.append((error, "model"))
-            note(responses, status="failed", error=f"{type(error).__name__}: {error}")
+            note(responses, status="failed", error=words_of(error))
             await self.record.budgets.after_call()
             raise
         except BaseException:
@@ -229,7 +229,7 @@ class Recorder(BasePlugin):
         place = f"{same}:{self._same_calls[same]}"
         self._same_calls[same] += 1
         entry = Entry(
-            "tool", tool_context.node_path or "", tool.name, agent=_agent(tool_context), branch=_branch(tool_context),
+            "tool", tool_context.node_path or "", tool.name, agent=_agent(tool_context), branch=branch_of(tool_context),
             began=time.time(), content={"args": dict(tool_args), "call_id": tool_context.function_call_id},
         )  # fmt: skip
         durable = record_form.is_durable(tool)
@@ -299,7 +299,7 @@ class Recorder(BasePlugin):
         if call is not None:
             _leave(call)
             self.failed_calls.append((error, "tool"))
-            self.record.note(_ended(call.entry, status="failed", error=f"{type(error).__name__}: {error}"))
+            self.record.note(_ended(call.entry, status="failed", error=words_of(error)))
 
     # -- events ------------------------------------------------------------------------------------------
 
@@ -346,7 +346,13 @@ def _leave(call: _Call) -> None:
         call.reset = None
 
 
-def _branch(ctx: Context) -> str:
+def words_of(error: BaseException) -> str:
+    """``type: message`` of an error."""
+    return f"{type(error).__name__}: {error}"
+
+
+def branch_of(ctx: Context) -> str:
+    """ADK's branch; empty for none."""
     return ctx.get_invocation_context().branch or ""
 
 

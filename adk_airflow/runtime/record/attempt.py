@@ -11,6 +11,9 @@ from typing import Any
 from adk_airflow.errors import OvertakenError
 
 KEY = "adk:try"
+PATIENCE = 600.0
+"""Seconds for which what was paid for is sent again to an API server that is away."""
+
 _ASK_AGAIN = 5.0  # seconds
 
 
@@ -35,10 +38,15 @@ class Attempt:
     own_process: bool
     clears: int = 0
 
+    @property
+    def is_last(self) -> bool:
+        """Whether Airflow gives the task no other try; a clear would begin another generation."""
+        return self.number > int(self.generation)
+
     @staticmethod
     def outside() -> Attempt:
         """The one try of what runs outside of Airflow."""
-        return Attempt("", ("", "", "", -1), 1, "", False)
+        return Attempt("", ("", "", "", -1), 1, "0", False)
 
     @staticmethod
     def of(context: Mapping[str, Any], *, own_process: bool) -> Attempt:

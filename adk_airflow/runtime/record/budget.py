@@ -10,7 +10,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Protocol
 
 from adk_airflow.errors import BudgetExceededError, ServiceConfigurationError
-from adk_airflow.runtime.record.usage import Spent, is_below
+from adk_airflow.runtime.record.paths import is_below
+from adk_airflow.runtime.record.usage import Spent
 
 if TYPE_CHECKING:
     from adk_airflow.runtime.record.usage import Usage

@@ -19,6 +19,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from adk_airflow.runtime.record.paths import is_below, node_of
+
 if TYPE_CHECKING:
     from adk_airflow.runtime.record.attempt import Attempt
     from adk_airflow.runtime.record.store import JournalStore
@@ -35,7 +37,7 @@ class Kept:
         line: The line it belongs to.
         place: Its place, unique.
         fingerprint: Of what was asked.
-        kind: ``model``, ``tool``, ``node`` or ``artifact``.
+        kind: ``model``, ``tool``, ``node``, ``artifact`` or ``session``.
         data: What was answered, as JSON data.
         attempt: The try that made it.
     """
@@ -89,8 +91,8 @@ class Journal:
         """Whether anything is kept of a line."""
         if not self.durable or not self._afresh:
             return self.durable
-        names = "/".join(part.rpartition("@")[0] for part in line.partition("|")[0].split("/")[1:])
-        return not any(f"{names}/".startswith(f"{path}/") for path in self._afresh)
+        node = node_of(line.partition("|")[0])
+        return not any(is_below(node, path) for path in self._afresh)
 
     @property
     def going_on(self) -> bool:

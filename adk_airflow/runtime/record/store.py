@@ -28,7 +28,7 @@ from typing import Any
 
 from adk_airflow.errors import AdkAirflowError
 from adk_airflow.runtime import failures
-from adk_airflow.runtime.record.attempt import Attempt, Standing
+from adk_airflow.runtime.record.attempt import PATIENCE, Attempt, Standing, is_away
 from adk_airflow.runtime.wire import sealed
 
 _log = logging.getLogger(__name__)
@@ -37,8 +37,7 @@ KEY = "adk:journal"
 _PIECE = 32_000  # characters; sealed it stays below the 64 KB that Airflow's REST API allows for a value
 _PLAIN = "="  # before a text that is not sealed
 _SECONDS = 0.5
-_MOST_SECONDS = 5.0
-_PATIENCE = 600.0  # seconds that the end of a try waits for a server that is away
+_MOST_SECONDS = 5.0  # that something waits for what was paid before it to be in the state store
 _KEEP_FILES = 7 * 86_400.0  # seconds
 
 
@@ -58,7 +57,8 @@ class JournalStore:
         self._file = _folder() / f"{_name(attempt)}.jsonl"
         self._pieces = 0
         self._waiting: deque[str] = deque()  # not locked: most lines need not wake the writer
-        self._urgent = False
+        self._paid, self._safe = 0, 0  # lines that were to be stored at once, and how many of them are
+        self._failed, self._away = False, False
         self._changed = threading.Condition()
         self._writer: threading.Thread | None = None
         self._closed = False
@@ -71,6 +71,7 @@ class JournalStore:
         """The lines of the tries before, each once."""
         if self._attempt.number == 1:
             return []
+        remove_old_files()
         stored = self._read_state()
         lines = dict.fromkeys(stored)
         known = len(lines)
@@ -102,7 +103,7 @@ class JournalStore:
         opened = [_opened(text) for text in texts]
         if None in opened:
             _log.warning("A part of what earlier tries had finished cannot be read, so it is done again")
-        return "".join(text for text in opened if text is not None).splitlines()
+        return [line for line in "".join(text for text in opened if text is not None).splitlines() if line]
 
     def _header(self) -> dict[str, Any]:
         return {"generation": self._attempt.generation, "clears": self._attempt.clears}
@@ -124,7 +125,7 @@ class JournalStore:
         self._waiting.append(line)
         if now:
             with self._changed:
-                self._urgent = True
+                self._paid += 1
                 self._changed.notify_all()
         if self._attempt.own_process and self._writer is None:
             self._writer = threading.Thread(target=self._write_on, name="adk-airflow-journal", daemon=True)
@@ -158,21 +159,27 @@ class JournalStore:
             self._out = -1
 
     async def settle(self) -> None:
-        """Waits until what is urgent is in the state store, before something else is paid; not for a server that is away."""
+        """Waits until what was paid is in the state store, before something else is; not for a server that is away."""
         if self._attempt.own_process:
             if self._urgent and loop_asks_too():
                 self._write_some()
             until = time.monotonic() + _MOST_SECONDS
-            while self._urgent and self._standing.look() and time.monotonic() < until:
+            while self._urgent and not self._away and self._standing.look() and time.monotonic() < until:
                 await asyncio.sleep(0.001)
+
+    @property
+    def _urgent(self) -> bool:
+        return self._safe < self._paid
 
     def finish(self) -> None:
         """Writes what is still to be written, when the try has failed: for as long as a server may be away."""
         self._stop()
-        until = time.monotonic() + (_PATIENCE if self._attempt.own_process else 0)
-        while self._waiting and not self._write_some() and self._standing.look() and time.monotonic() < until:
+        until = time.monotonic() + (PATIENCE if self._attempt.own_process else 0)
+        while self._waiting and not self._write_some() and self._away and self._standing.look() and time.monotonic() < until:
             time.sleep(2)
         self._close()
+        if self._attempt.is_last:
+            self._file.unlink(missing_ok=True)
 
     def keep(self) -> None:
         """Writes what waits, if the server takes it now."""
@@ -213,20 +220,21 @@ class JournalStore:
     def _write_on(self) -> None:
         while True:
             with self._changed:
-                if not self._urgent and not self._closed:
+                if not self._closed and (self._failed or not self._urgent):
                     self._changed.wait(_SECONDS)
                 if self._closed:
                     return
             if not self._standing.look():
                 return
-            if self._waiting and not loop_asks_too() and not self._write_some():
-                self._urgent = False  # the server is away: the file has it
-                time.sleep(1)
+            if self._waiting and not loop_asks_too():
+                self._write_some()
 
     def _write_some(self) -> bool:
         """Writes what waits; False where the server does not take it now."""
-        self._urgent = False
+        paid = self._paid  # before the lines are taken: those that were counted by now are among them
         lines = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        if not lines:
+            return True
         written = 0
         try:
             if not self._pieces:
@@ -238,10 +246,14 @@ class JournalStore:
         except Exception as error:
             if self._standing.heard(error):
                 self.drop_file()
-            elif self._attempt.own_process:
+            elif self._attempt.own_process and not self._failed:
                 _log.warning("The journal cannot be written to Airflow's state store now: %s", failures.one_line(error))
-            self._waiting.extendleft(reversed(lines[written:]))
+            self._failed, self._away = True, is_away(error)
+            rest = lines[written:]
+            # A piece of its beginning may be there: it begins anew on a line of its own.
+            self._waiting.extendleft(reversed([f"\n{rest[0].lstrip()}", *rest[1:]]))
             return False
+        self._safe, self._failed, self._away = paid, False, False
         return True
 
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
+from adk_airflow.runtime.record.paths import is_below, node_of
+
 if TYPE_CHECKING:
     from adk_airflow.runtime.record.entries import Entry
     from adk_airflow.runtime.record.journal import Journal
@@ -202,16 +204,6 @@ def by_agent(rows: Iterator[tuple[tuple[str, str], Spent]]) -> dict[tuple[str, s
     for key, spent in rows:
         found[key] = found.get(key, Spent()) + spent
     return found
-
-
-def node_of(path: str) -> str:
-    """The path of a node in its workflow (``inner/triage``) by ADK's of a run of it (``wf@1/inner@1/triage@2``)."""
-    return "/".join(part.partition("@")[0] for part in path.split("/")[1:])
-
-
-def is_below(path: str, node: str) -> bool:
-    """Whether a path is that of a node, or of what it runs."""
-    return not node or path == node or path.startswith(f"{node}/")
 
 
 def _count_metrics(spent: Spent, tags: Mapping[str, str]) -> None:
