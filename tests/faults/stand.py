@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import sqlite3
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -153,7 +155,9 @@ class Stand:
         """Name, version and text of each artifact of the run."""
         session = f"session-{quote(run.run_id, safe='')}"
         found = (self.airflow.home / STORE / "artifacts").glob(f"*/*/{session}/*/*/*.txt")
-        return sorted((unquote(path.name), int(path.parent.name), path.read_text()) for path in found)
+        # A process that was killed while it saved one may leave its draft beside the versions.
+        versions = [path for path in found if path.parent.name.isdecimal()]
+        return sorted((unquote(path.name), int(path.parent.name), path.read_text()) for path in versions)
 
     def clear(self, run: Started, tasks: Collection[Any], *, downstream: bool = False) -> None:
         """Clears tasks as a person does in the UI: ids, or pairs of id and map index."""
@@ -188,12 +192,23 @@ class Stand:
             lines += [path.read_text(errors="replace") for path in sorted(folder.rglob("*.log"))]
         return "\n".join(lines)
 
+    def _locked(self, sql: str) -> subprocess.Popen[bytes]:
+        """Runs what locks; anew where PostgreSQL ended it because Airflow waited for it, and it for Airflow."""
+        assert self.database is not None
+        for _ in range(10):
+            lock = self.database.sql(sql)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                lock.wait(2)  # a deadlock is noticed after one second
+                continue
+            return lock
+        raise AssertionError("the tables could not be locked")
+
     @contextmanager
     def locked_database(self, seconds: float) -> Iterator[None]:
         """Nobody else can write to the database (PostgreSQL: to the tables of tasks) for so long, from now on."""
         if self.database is not None:
             tables = "task_instance, xcom, task_state_store, dag_run"
-            lock = self.database.sql(f"begin; lock table {tables} in access exclusive mode; select pg_sleep({seconds}); commit")
+            lock = self._locked(f"begin; lock table {tables} in access exclusive mode; select pg_sleep({seconds}); commit")
             yield
             assert lock.wait() == 0
             return
